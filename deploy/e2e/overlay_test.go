@@ -91,7 +91,7 @@ func TestPodsOfOverlaysAreRestricted(t *testing.T) {
 }
 
 // More people can read manifests and variables than files of a Secret.
-func TestManifestsHoldNoSecret(t *testing.T) {
+func TestManifestsDoNotHoldSecrets(t *testing.T) {
 	for _, dir := range overlays(t) {
 		objects := built(t, dir)
 		for _, object := range objects {

@@ -167,9 +167,9 @@ func TestWebhookDoesNotListTooManyRules(t *testing.T) {
 	testenv.Eventually(t, soon, func() error { return h.binds("x", "free", mallory) })
 }
 
-// TestPreexistingReservedNamesGrantNothing makes RoleBindings with generated names before the service has ever run.
+// TestPreexistingReservedNamesDoNotGrant makes RoleBindings with generated names before the service has ever run.
 // Their roles or sources differ from those in the name.
-func TestPreexistingReservedNamesGrantNothing(t *testing.T) {
+func TestPreexistingReservedNamesDoNotGrant(t *testing.T) {
 	b := newTestEnv(t)
 	b.StartReflector()
 	b.roles("lead", "dev", "free")

@@ -107,7 +107,7 @@ func TestRefusedRevocationIsReportedAndRetried(t *testing.T) {
 	b.becomes("B2:b{y}")
 }
 
-func TestRefusedStatusBlocksNothingElse(t *testing.T) {
+func TestRefusedStatusDoesNotBlockOthers(t *testing.T) {
 	b := newTestEnv(t)
 	b.StartReflector()
 	on, tried := b.obstruct(ruleName("a>b")+"/status", refusal)

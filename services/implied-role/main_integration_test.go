@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if testenv.IsSpawned() {
+	if testenv.PrepareIfSpawned() {
 		cfg := impliedrole.Defaults()
 		cfg.WithoutGuard = true
 		service.Main(topology.ImpliedRole, cfg.BindFlags, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })

@@ -15,7 +15,7 @@ type namespaceReader struct{ kube *kube.Client }
 // hasNamespace reports whether a namespace exists.
 func (n namespaceReader) hasNamespace(ctx context.Context, name string) (bool, error) {
 	namespaces := kinds.Kind{
-		GroupResource: event.GroupResource{Resource: "namespaces"}, Version: "v1", Kind: "Namespace", MetadataOnly: true, Global: true,
+		GroupResource: event.GroupResource{Resource: "namespaces"}, Version: "v1", Kind: "Namespace", MetadataOnly: true, ClusterScoped: true,
 	}
 	_, err := n.kube.Get(ctx, namespaces, "", name)
 	if errors.Is(err, kube.ErrNotFound) {

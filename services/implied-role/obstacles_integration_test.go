@@ -109,8 +109,8 @@ func TestSourceDeletedDuringDowntimeIsCollectedWithGeneratedBindings(t *testing.
 	b.CheckNoWrites("the next start", func() { b.serve() })
 }
 
-// TestRecreatedRuleFailsNoPass deletes and recreates rules while their statuses are written.
-func TestRecreatedRuleFailsNoPass(t *testing.T) {
+// TestRecreatedRuleDoesNotFailReconcile deletes and recreates rules while their statuses are written.
+func TestRecreatedRuleDoesNotFailReconcile(t *testing.T) {
 	b := newTestEnv(t)
 	b.StartReflector()
 	var log warningLog

@@ -35,7 +35,7 @@ func (b *testEnv) can(user, verb string, kind kinds.Kind, subresource string) bo
 	about := &authorizationv1.ResourceAttributes{
 		Verb: verb, Group: kind.Group, Resource: kind.Resource, Subresource: subresource, Namespace: b.namespace, Name: "x",
 	}
-	if kind.Global {
+	if kind.ClusterScoped {
 		about.Namespace = ""
 	}
 	answer, err := b.typed.AuthorizationV1().SubjectAccessReviews().Create(b.T.Context(), &authorizationv1.SubjectAccessReview{
@@ -47,7 +47,7 @@ func (b *testEnv) can(user, verb string, kind kinds.Kind, subresource string) bo
 	return answer.Status.Allowed
 }
 
-func TestPeopleRolesGiveRightsOnRules(t *testing.T) {
+func TestUserRolesGiveRightsOnRules(t *testing.T) {
 	b := newTestEnv(t)
 	b.people()
 	const read, write = "get list watch", "create update patch delete deletecollection"
@@ -80,7 +80,7 @@ func TestPeopleRolesGiveRightsOnRules(t *testing.T) {
 	}
 }
 
-func TestAdminRoleGainsNothingByRules(t *testing.T) {
+func TestRulesDoNotExtendAdminRole(t *testing.T) {
 	b := newTestEnv(t)
 	b.StartReflector()
 	b.roles("lead", "dev", "free")

@@ -134,7 +134,7 @@ func inOrder(tuples []*openfgav1.TupleKey) []string {
 	return said
 }
 
-func TestProjectionFailureBlocksNoRoleBinding(t *testing.T) {
+func TestProjectionFailureDoesNotBlockRoleBinding(t *testing.T) {
 	b := newTestEnv(t)
 	hand := b.OpenFGA.Client(t)
 	id, err := hand.CreateStore(t.Context(), "roles")

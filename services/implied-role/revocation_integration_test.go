@@ -117,7 +117,7 @@ func TestStrippedGeneratedBindingIsRepaired(t *testing.T) {
 	}
 }
 
-func TestFinalizerBlocksNoRevocation(t *testing.T) {
+func TestFinalizerDoesNotBlockRevocation(t *testing.T) {
 	for what, c := range map[string]struct {
 		before func(b *testEnv)
 		change string
@@ -181,9 +181,9 @@ func TestSubjectsAreRemovedBeforeDelayedDeletion(t *testing.T) {
 	t.Error("the binding was not deleted")
 }
 
-// TestBlockedStatusesDelayNoRevocation blocks all status writes until a subject has lost its role. As many as possible
-// are then in progress.
-func TestBlockedStatusesDelayNoRevocation(t *testing.T) {
+// TestBlockedStatusesDoNotDelayRevocation blocks all status writes until a subject has lost its role. As many as
+// possible are then in progress.
+func TestBlockedStatusesDoNotDelayRevocation(t *testing.T) {
 	const rules = 200
 	b := newTestEnv(t)
 	b.StartReflector()
@@ -235,7 +235,7 @@ func (b *testEnv) drifts(client inferencev1connect.InferenceServiceClient) error
 	return err
 }
 
-func TestForgedReservedBindingGrantsNothing(t *testing.T) {
+func TestForgedReservedBindingDoesNotGrant(t *testing.T) {
 	b := newTestEnv(t)
 	b.StartReflector()
 	client := b.client(b.serve())

@@ -47,10 +47,10 @@ func TestImpliedRoleReportsEachMissingRight(t *testing.T) {
 		return right.Resource == "validatingwebhookconfigurations" || right.Resource == "secrets"
 	}
 	r.suite = testenv.RightsSuite{
-		Env: r.Env, Service: topology.ImpliedRole, Guard: validating.Name, Log: &testenv.LogBuffer{}, Only: ofWebhooks,
-		Start: r.startAs(func(c *admission.Config) { c.Service = "default/nowhere" }),
-		Idle:  func() { r.AwaitCaughtUp(topology.ImpliedRole) },
-		Call: func(ctx context.Context, caller *http.Client, url string) error {
+		Env: r.Env, Service: topology.ImpliedRole, WebhookConfiguration: validating.Name, Log: &testenv.LogBuffer{}, ShouldTest: ofWebhooks,
+		Start:     r.startAs(func(c *admission.Config) { c.Service = "default/nowhere" }),
+		AwaitIdle: func() { r.AwaitCaughtUp(topology.ImpliedRole) },
+		CallWithoutRights: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := inferencev1connect.NewInferenceServiceClient(caller, url).
 				ListInferences(ctx, &inferencev1.ListInferencesRequest{Namespace: r.namespace})
 			return err
@@ -59,8 +59,8 @@ func TestImpliedRoleReportsEachMissingRight(t *testing.T) {
 	t.Run("webhooks behind a Service", r.suite.Run)
 	// The API server reaches these webhooks by a URL. The service keeps none of their keys in a Secret.
 	r.suite.Start = r.startAs(func(c *admission.Config) { c.URL = "https://" + c.Listener.Addr().String() })
-	r.suite.Only = func(right testenv.Right) bool { return !ofWebhooks(right) }
-	r.suite.Fill, r.suite.Uses = r.everyKind, r.uses()
+	r.suite.ShouldTest = func(right testenv.Right) bool { return !ofWebhooks(right) }
+	r.suite.CreateObjects, r.suite.Triggers = r.everyKind, r.uses()
 	t.Run("webhooks at a URL", r.suite.Run)
 }
 
@@ -77,7 +77,7 @@ func (r *revokedRightEnv) startAs(find func(*admission.Config)) func() *testenv.
 		address = listener.Addr().String()
 		return r.serveWith(func(c *impliedrole.Config) {
 			c.Policy.Prohibited = append(c.Policy.Prohibited, "never-*")
-			c.RPC.Auth, c.WithoutGuard, c.Admission.Listener = rpc.Kubernetes, false, listener
+			c.RPC.Auth, c.WithoutGuard, c.Admission.Listener = rpc.AuthKubernetes, false, listener
 			find(&c.Admission)
 			c.Embed.Log = r.suite.Log.Logger(r.T, slog.LevelInfo)
 		})
@@ -120,13 +120,13 @@ func (r *revokedRightEnv) uses() map[string]testenv.RightTrigger {
 	}
 	follows := func(c testenv.RightCase) { r.follows(c, "b", "before") }
 	sourceFollows := func(c testenv.RightCase) { source(c); follows(c) }
-	made := testenv.RightTrigger{Need: source, Done: follows}
+	made := testenv.RightTrigger{RequireRight: source, AwaitDone: follows}
 	drift := testenv.RightTrigger{
-		Need: func(c testenv.RightCase) {
+		RequireRight: func(c testenv.RightCase) {
 			r.administrator = r.Kube.CreateAdministrator(r.T, c.Name)
 			r.compares(true)
 		},
-		Done: func(testenv.RightCase) { r.compares(false) },
+		AwaitDone: func(testenv.RightCase) { r.compares(false) },
 	}
 	judged := testenv.RightTrigger{
 		Prepare: func(testenv.RightCase) {
@@ -135,33 +135,33 @@ func (r *revokedRightEnv) uses() map[string]testenv.RightTrigger {
 			}
 			r.tries("implies")
 		},
-		Need: func(testenv.RightCase) { r.tries("this request cannot be checked now") },
-		Done: func(testenv.RightCase) { r.tries("implies") },
+		RequireRight: func(testenv.RightCase) { r.tries("this request cannot be checked now") },
+		AwaitDone:    func(testenv.RightCase) { r.tries("implies") },
 	}
 	bind := testenv.RightTrigger{
-		Need:   r.give,
-		Report: "attempting to grant RBAC permissions not currently held", // The text of the API server.
-		Done:   func(c testenv.RightCase) { r.follows(c, roleBeyondService(c), "before") },
+		RequireRight: r.give,
+		LogText:      "attempting to grant RBAC permissions not currently held", // The text of the API server.
+		AwaitDone:    func(c testenv.RightCase) { r.follows(c, roleBeyondService(c), "before") },
 	}
 	return map[string]testenv.RightTrigger{
-		"get namespaces": {Need: func(testenv.RightCase) { // The first object that is too large requires the identity of the cluster.
+		"get namespaces": {RequireRight: func(testenv.RightCase) { // The first object that is too large requires the identity of the cluster.
 			r.suite.Restart()
 			r.PublishOversized(kinds.RoleBindings(), r.namespace, mallory)
 		}},
-		"create events":       {Need: func(c testenv.RightCase) { r.do(c.Name + ">never-" + c.Name) }},
+		"create events":       {RequireRight: func(c testenv.RightCase) { r.do(c.Name + ">never-" + c.Name) }},
 		"create rolebindings": made, "patch impliedroles/status": made,
 		"list impliedroles": drift, "list rolebindings": drift,
 		"list roles": judged, "list clusterroles": judged, "list clusterrolebindings": judged,
 		"bind roles": bind, "bind clusterroles": bind,
 		"patch rolebindings": {
-			Prepare: sourceFollows,
-			Need:    func(c testenv.RightCase) { r.do("B" + c.Name + "=" + c.Name + "{after}") },
-			Done:    func(c testenv.RightCase) { r.follows(c, "b", "after") },
+			Prepare:      sourceFollows,
+			RequireRight: func(c testenv.RightCase) { r.do("B" + c.Name + "=" + c.Name + "{after}") },
+			AwaitDone:    func(c testenv.RightCase) { r.follows(c, "b", "after") },
 		},
 		"delete rolebindings": {
-			Prepare: sourceFollows,
-			Need:    func(c testenv.RightCase) { r.do("-B" + c.Name) },
-			Done: func(c testenv.RightCase) {
+			Prepare:      sourceFollows,
+			RequireRight: func(c testenv.RightCase) { r.do("-B" + c.Name) },
+			AwaitDone: func(c testenv.RightCase) {
 				testenv.Eventually(r.T, soon, func() error {
 					if r.binds(name("B"+c.Name, "b"), "before") {
 						return errors.New("got the binding that followed, want none")

@@ -96,7 +96,7 @@ func (r *statusReconciler) reconcileStatuses(ctx context.Context, p *controller.
 			parent, children = status.Parent, newChildRoleList(ruleSet.ImpliedRoles(status.Parent))
 		}
 		write := buildRuleStatus(rules[i], status, children, judged(rules[i])...)
-		if write.Same {
+		if write.Unchanged {
 			p.Report(write.Object, write.Outcome, write.Message)
 			continue
 		}
@@ -104,8 +104,8 @@ func (r *statusReconciler) reconcileStatuses(ctx context.Context, p *controller.
 			p.Enqueue(statusesLast, p.Key)
 			break
 		}
-		if warnings -= len(write.Notes); warnings < 0 {
-			write.Notes = nil
+		if warnings -= len(write.Events); warnings < 0 {
+			write.Events = nil
 		}
 		r.writers <- struct{}{}
 		group.Go(func() {
@@ -181,8 +181,8 @@ func buildRuleStatus(rule state.Rule, s infer.RuleStatus, children childRoleList
 	fields.Conditions = condition.MergeConditions(has.Conditions, ours, rule.Generation, metav1.Now(), append(s.Conditions(), further...)...)
 	has.Conditions = condition.MergeConditions(has.Conditions, ours, rule.Generation, metav1.Now())
 	status := setup.StatusUpdate{
-		Kind: kinds.ImpliedRoles(), Object: rule.Change, Fields: fields, Same: equality.Semantic.DeepEqual(fields, has),
-		Outcome: eventv1.Outcome_OUTCOME_APPLIED, Notes: newFaultEvents(has.Conditions, fields.Conditions),
+		Kind: kinds.ImpliedRoles(), Object: rule.Change, Fields: fields, Unchanged: equality.Semantic.DeepEqual(fields, has),
+		Outcome: eventv1.Outcome_OUTCOME_APPLIED, Events: newFaultEvents(has.Conditions, fields.Conditions),
 	}
 	switch {
 	case !s.Accepted.IsTrue():

@@ -74,7 +74,7 @@ func TestEventReportsNewFaultOfRule(t *testing.T) {
 	} {
 		write := buildRuleStatus(state.Rule{Value: rule}, step.status, childRoleList{})
 		got := ""
-		for _, note := range write.Notes {
+		for _, note := range write.Events {
 			got += note.Reason + ": " + note.Message
 			if !note.Warning {
 				t.Errorf("%s is no warning", note.Reason)

@@ -82,11 +82,11 @@ func TestImpliedRoleConvergesUnderRandomFaults(t *testing.T) {
 	var w *changePeriod
 	windows := 0
 	torture := &testenv.DisruptionSuite{
-		Bed: b.Env, Reflector: reflector, Service: topology.ImpliedRole, Serve: b.serve,
-		Happen: func(r *rand.Rand) { w.happen(r) }, AsDeclared: b.consistent,
-		Begin:  func() { w = recorder.open(); windows++ },
-		End:    func() { w.close() },
-		Rounds: 16, Strikes: 1, Steps: 15, Pace: 20 * time.Millisecond, Within: 6 * soon, Failing: 16,
+		Env: b.Env, Reflector: reflector, Service: topology.ImpliedRole, Serve: b.serve,
+		RandomChange: func(r *rand.Rand) { w.happen(r) }, CheckBackend: b.consistent,
+		BeforeRound: func() { w = recorder.open(); windows++ },
+		AfterRound:  func() { w.close() },
+		Rounds:      16, DisruptionsPerRound: 1, ChangesPerDisruption: 15, ChangeInterval: 20 * time.Millisecond, ConvergeTimeout: 6 * soon, FailurePercent: 16,
 	}
 	torture.Run()
 	if recorder.watched < 2*windows {

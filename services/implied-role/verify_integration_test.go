@@ -24,7 +24,7 @@ func (b *testEnv) forge(kind kinds.Kind, name string, change func(object map[str
 	}}, 0)
 }
 
-func TestForgedChangeGrantsNothing(t *testing.T) {
+func TestForgedChangeDoesNotGrant(t *testing.T) {
 	for what, forge := range map[string]func(b *testEnv){
 		"a binding": func(b *testEnv) {
 			b.forge(kinds.RoleBindings(), "B1", func(o map[string]any) {

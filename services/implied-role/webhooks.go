@@ -71,7 +71,7 @@ func (w *admissionWebhooks) authorsCheckedSince(ctx context.Context, look bool) 
 			return time.Time{}, err
 		}
 	}
-	return w.server.InForceSince()
+	return w.server.EnforcedSince()
 }
 
 // bindingAuthorsCheckedSince returns the time since which every author of a binding is checked. It returns now if the webhooks are

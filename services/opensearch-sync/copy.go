@@ -154,7 +154,7 @@ func (s *statusReporter) writeRecordCopy(ctx context.Context, p *controller.Requ
 	}
 	now, err := s.kube.MergePatch(ctx, o.kind, o.Change, map[string]any{"metadata": metadata})
 	if errors.Is(err, kube.ErrConflict) {
-		now, err = o.Change, s.writer.Refresh(ctx, o.kind, o.Change)
+		now, err = o.Change, s.writer.RefreshAsStale(ctx, o.kind, o.Change)
 	} else if err == nil {
 		err = p.RecordWrite(ctx, o.Change, now)
 	}

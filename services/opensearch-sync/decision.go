@@ -48,14 +48,14 @@ func (w *syncInput) splitByServer(all []declaredObject) {
 
 // kindDecision is the plan for objects of any kind.
 type kindDecision struct {
-	outcomes map[string]objectOutcome
-	actions  []plan.Action
-	again    bool
+	decisions map[string]objectDecision
+	actions   []plan.Action
+	again     bool
 }
 
-// objectOutcome is the decision about one object. before is the record that it must have before any write, after is the
-// record afterwards.
-type objectOutcome struct {
+// objectDecision is the decision about one object. before is the record that it must have before any write, after is
+// the record afterwards.
+type objectDecision struct {
 	plan.Verdict
 	existing *bool
 	// holds means that the object must not be released before an entity or entry is removed.
@@ -70,14 +70,14 @@ type objectOutcome struct {
 }
 
 // canReappear reports whether an unanswered write may still create something for a deleted object.
-func (o objectOutcome) canReappear(kind plan.EntityKind, w syncInput) bool {
+func (o objectDecision) canReappear(kind plan.EntityKind, w syncInput) bool {
 	return w.contest > 0 && (kind != plan.Mappings || len(o.after) > 0)
 }
 
 // hasUncertainWrite reports whether an earlier removal may still take effect, or another write for an object that exists.
 func (d kindDecision) hasUncertainWrite(w syncInput) bool {
 	return slices.ContainsFunc(w.objects, func(o declaredObject) bool {
-		is := d.outcomes[string(o.value.GetUID())]
+		is := d.decisions[string(o.value.GetUID())]
 		return is.drops || is.unseen && !o.isDeleted()
 	})
 }

@@ -67,7 +67,7 @@ func TestForceDeletedObjectIsRemovedFromOpenSearch(t *testing.T) {
 	b.login("anna", first, http.StatusOK)
 	b.serveWith(func(c *opensearchsync.Config) {
 		shortenWaits(c)
-		c.Takeover.Settling = 10 * time.Second
+		c.Takeover.SettlingTime = 10 * time.Second
 	})
 	b.login("anna", first, http.StatusUnauthorized)
 	b.absent("roles/watchers")
@@ -110,7 +110,7 @@ func TestRefusedUserTakesOverOldUserLater(t *testing.T) {
 	}
 	b.search.FailBefore(func(_ context.Context, op string) error {
 		if strings.HasPrefix(op, "PUT internalusers/") {
-			return testenv.InjectedAnswer(http.StatusBadRequest, `{"status":"error","reason":"weak password"}`)
+			return testenv.InjectedResponseError(http.StatusBadRequest, `{"status":"error","reason":"weak password"}`)
 		}
 		return nil
 	})

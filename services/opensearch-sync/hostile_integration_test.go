@@ -159,7 +159,7 @@ func TestForeignWriterStopsWrites(t *testing.T) {
 }
 
 // A server with an untrusted certificate receives no request.
-func TestUntrustedServerReceivesNoRequest(t *testing.T) {
+func TestUntrustedServerDoesNotReceiveRequests(t *testing.T) {
 	b := newTestEnv(t)
 	b.Reflector()
 	other := httptest.NewTLSServer(http.NotFoundHandler())

@@ -16,13 +16,13 @@ import (
 
 func TestObjectsOfBothGroupsShareCluster(t *testing.T) {
 	for name, of := range map[string]kinds.Kind{
-		"declared now": kinds.OpenSearchClusters(), "declared as before": kinds.ToLegacy(kinds.OpenSearchClusters()),
+		"declared now": kinds.OpenSearchClusters(), "declared as before": kinds.ToLegacyOpenSearchKind(kinds.OpenSearchClusters()),
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestEnv(t)
 			b.Kube.ServeLegacyOpenSearch(t)
 			b.Reflector()
-			users, bindings := kinds.ToLegacy(kinds.OpenSearchUsers()), kinds.ToLegacy(kinds.OpenSearchBindings())
+			users, bindings := kinds.ToLegacyOpenSearchKind(kinds.OpenSearchUsers()), kinds.ToLegacyOpenSearchKind(kinds.OpenSearchBindings())
 			running := b.serveWith(func(c *opensearchsync.Config) { c.Legacy = true })
 			b.connectAs(of)
 			b.put(users, "anna", spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
@@ -80,7 +80,7 @@ func TestLegacyGroupIsIgnoredByDefault(t *testing.T) {
 	b.Reflector()
 	b.connect()
 	b.serve()
-	users := kinds.ToLegacy(kinds.OpenSearchUsers())
+	users := kinds.ToLegacyOpenSearchKind(kinds.OpenSearchUsers())
 	b.put(users, "kim", spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
 	b.user("anna") // Created later: once it is in step, the service has received the other one.
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
@@ -102,7 +102,7 @@ func TestClusterOfNewerGroupTakesPrecedence(t *testing.T) {
 	b.Kube.ServeLegacyOpenSearch(t)
 	b.Reflector()
 	b.serveWith(func(c *opensearchsync.Config) { c.Legacy = true })
-	b.connectAs(kinds.ToLegacy(kinds.OpenSearchClusters()))
+	b.connectAs(kinds.ToLegacyOpenSearchKind(kinds.OpenSearchClusters()))
 	b.user("anna")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	b.connect()

@@ -103,7 +103,7 @@ func with(names []string, more ...string) []string {
 	return slices.Sorted(slices.Values(slices.Concat(names, more)))
 }
 
-func TestNameWithTildeAffectsNoOtherEntity(t *testing.T) {
+func TestNameWithTildeDoesNotAffectOtherEntities(t *testing.T) {
 	b := newTestEnv(t)
 	a := b.alice()
 	for kind, fields := range map[kinds.Kind]map[string]any{

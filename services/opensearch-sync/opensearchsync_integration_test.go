@@ -172,7 +172,7 @@ func (b *testEnv) warned(name, reason, text string) {
 	})
 }
 
-func TestBadObjectBlocksNoOther(t *testing.T) {
+func TestBadObjectDoesNotBlockOthers(t *testing.T) {
 	b := newTestEnv(t)
 	b.Reflector()
 	b.put(kinds.OpenSearchActionGroups(), "bad", spec(map[string]any{"allowedActions": []any{"read"}, "type": "no-type"}))

@@ -205,7 +205,7 @@ func TestLateEffectOfUnansweredChangeIsReverted(t *testing.T) {
 }
 
 // A slow server writes many users one by one. Meanwhile the written ones are reported, and deleted ones are removed.
-func TestManyUsersDelayNoRevocation(t *testing.T) {
+func TestManyUsersDoNotDelayRevocation(t *testing.T) {
 	const users, slow = 25, 150 * time.Millisecond
 	b := newTestEnv(t)
 	b.Reflector()
@@ -255,7 +255,7 @@ func TestManyUsersDelayNoRevocation(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), names...)
 }
 
-func TestUnreachableClusterBlocksNoOther(t *testing.T) {
+func TestUnreachableClusterDoesNotBlockOthers(t *testing.T) {
 	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
@@ -295,9 +295,9 @@ func TestPasswordsAreNeverLeaked(t *testing.T) {
 	b.search.FailBefore(func(_ context.Context, op string) error { // The server repeats the request in its answer, or is busy.
 		switch op {
 		case "PUT internalusers/anna":
-			return testenv.InjectedAnswer(http.StatusBadRequest, `{"status":"error","reason":"no good: `+second+`"}`)
+			return testenv.InjectedResponseError(http.StatusBadRequest, `{"status":"error","reason":"no good: `+second+`"}`)
 		case "PUT internalusers/ben":
-			return testenv.InjectedAnswer(http.StatusServiceUnavailable, `{"status":"error","message":"not now: `+refused+`"}`)
+			return testenv.InjectedResponseError(http.StatusServiceUnavailable, `{"status":"error","message":"not now: `+refused+`"}`)
 		}
 		return nil
 	})

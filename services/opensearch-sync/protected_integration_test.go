@@ -212,7 +212,7 @@ func TestChangeThatOpenSearchDoesNotListIsReported(t *testing.T) {
 	b.state(kinds.OpenSearchRoles(), "kept", "CREATED", "")
 	b.search.FailBefore(func(_ context.Context, op string) error {
 		if strings.HasPrefix(op, http.MethodPatch) {
-			return testenv.InjectedAnswer(http.StatusOK, `{"status":"OK"}`)
+			return testenv.InjectedResponseError(http.StatusOK, `{"status":"OK"}`)
 		}
 		return nil
 	})

@@ -50,9 +50,9 @@ func (r *reachabilityReporter) writeReachableCondition(ctx context.Context, p *c
 		Conditions: condition.MergeConditions(has, []string{is.Type}, cluster.Value.Generation, metav1.Now().Rfc3339Copy(), is),
 	}
 	_, err := r.writer.ApplyOwnFields(ctx, p, kind, cluster.Change, fields)
-	r.undeclared.Store(errors.Is(err, kube.ErrUndeclared))
+	r.undeclared.Store(errors.Is(err, kube.ErrUndeclaredField))
 	switch {
-	case err == nil || errors.Is(err, kube.ErrUndeclared) || errors.Is(err, kube.ErrNotFound) || errors.Is(err, reconcile.ErrStale):
+	case err == nil || errors.Is(err, kube.ErrUndeclaredField) || errors.Is(err, kube.ErrNotFound) || errors.Is(err, reconcile.ErrStale):
 		// The runs of other kinds report the same.
 	default:
 		r.log.WarnContext(ctx, "condition of the cluster not written", slog.String("cluster", cluster.Key.String()), slog.Any("error", err))

@@ -360,7 +360,7 @@ func (r *reconciler) planAgain(ctx context.Context, p *controller.Request[Key], 
 
 // listAndPlan lists the entities and plans.
 func (r *reconciler) listAndPlan(ctx context.Context, kind plan.EntityKind, w syncInput, known *runPasswords) (kindDecision, error) {
-	d := kindDecision{outcomes: map[string]objectOutcome{}}
+	d := kindDecision{decisions: map[string]objectDecision{}}
 	w.lists.Reset()
 	var referred map[string]plan.Entity
 	if of, refers := kind.ReferencedKind(); refers {
@@ -383,7 +383,7 @@ func (r *reconciler) listAndPlan(ctx context.Context, kind plan.EntityKind, w sy
 		made := plan.DecideMappings(all, actual, entityNameSet(referred), w.contest > 0)
 		r.contests.addSeen(made.Outcomes, w.contest)
 		for uid, o := range made.Outcomes {
-			d.outcomes[uid] = objectOutcome{
+			d.decisions[uid] = objectDecision{
 				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: toProvisioned(o.Before),
 				after: toProvisioned(o.After), unseen: len(o.Unseen) > 0, mayAppear: toProvisioned(o.Unseen), drops: o.Drops,
 			}
@@ -418,7 +418,7 @@ func (r *reconciler) listAndPlan(ctx context.Context, kind plan.EntityKind, w sy
 		made = plan.DecideObjects(kind, withGrants(users, grants), actual)
 	}
 	for uid, o := range made.Outcomes {
-		d.outcomes[uid] = objectOutcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.tags[uid].trimmed, unseen: o.Unseen}
+		d.decisions[uid] = objectDecision{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.tags[uid].trimmed, unseen: o.Unseen}
 	}
 	d.actions, d.again = made.Actions, made.Again
 	return d, nil

@@ -86,7 +86,7 @@ func (f *statusFields) setVerdict(o opensearchv1.DeclaredObject, v plan.Verdict,
 }
 
 // requiredRecord returns the record that an object must have before any write for it.
-func requiredRecord(o declaredObject, w syncInput, d objectOutcome) statusFields {
+func requiredRecord(o declaredObject, w syncInput, d objectDecision) statusFields {
 	f := statusFieldsOf(o.value)
 	if f.State == "" {
 		f.State = opensearchv1.Pending
@@ -103,7 +103,7 @@ func requiredRecord(o declaredObject, w syncInput, d objectOutcome) statusFields
 func objectsLackingRecord(w syncInput, d kindDecision) (all []declaredObject) {
 	touched := d.uidsWithActions(func(plan.Action) bool { return true })
 	for _, o := range w.objects {
-		is, known := d.outcomes[string(o.value.GetUID())]
+		is, known := d.decisions[string(o.value.GetUID())]
 		if !known || o.isDeleted() || !touched[string(o.value.GetUID())] && !is.holds {
 			continue
 		}
@@ -115,7 +115,7 @@ func objectsLackingRecord(w syncInput, d kindDecision) (all []declaredObject) {
 	return all
 }
 
-func needsFinalizer(o declaredObject, is objectOutcome) bool {
+func needsFinalizer(o declaredObject, is objectDecision) bool {
 	return is.holds && !o.isDeleting() && !slices.Contains(o.value.GetFinalizers(), opensearchv1.Finalizer)
 }
 
@@ -129,7 +129,7 @@ func (s *statusReporter) writeRecords(ctx context.Context, p *controller.Request
 	var mu sync.Mutex
 	all := objectsLackingRecord(w, d)
 	return len(all) > 0, forEachParallel(ctx, all, func(o declaredObject) error {
-		is := d.outcomes[string(o.value.GetUID())]
+		is := d.decisions[string(o.value.GetUID())]
 		f := requiredRecord(o, w, is)
 		now, err := s.writeStatusFields(ctx, p, o, f, setup.StatusUpdate{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being written"})
 		if kept := newRecordCopy(o, w, f); err == nil && (needsFinalizer(o, is) || !hasRecordCopy(o, kept)) {

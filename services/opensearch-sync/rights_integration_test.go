@@ -32,12 +32,12 @@ func TestOpenSearchSyncReportsEachMissingRight(t *testing.T) {
 	r.Reflector()
 	r.connect()
 	r.suite = testenv.RightsSuite{
-		Env: r.Env, Service: topology.OpensearchSync, Log: &r.log, Fill: r.fill, Uses: r.uses(),
+		Env: r.Env, Service: topology.OpensearchSync, Log: &r.log, CreateObjects: r.fill, Triggers: r.uses(),
 		Start: func() *testenv.RunningService {
-			return r.serveWith(func(c *opensearchsync.Config) { c.Legacy, c.RPC.Auth = true, rpc.Kubernetes })
+			return r.serveWith(func(c *opensearchsync.Config) { c.Legacy, c.RPC.Auth = true, rpc.AuthKubernetes })
 		},
-		Idle: func() { r.AwaitCaughtUp(topology.OpensearchSync) },
-		Call: func(ctx context.Context, caller *http.Client, url string) error {
+		AwaitIdle: func() { r.AwaitCaughtUp(topology.OpensearchSync) },
+		CallWithoutRights: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := opensearchv1connect.NewOpenSearchServiceClient(caller, url).
 				GetSyncStatus(ctx, &opensearchv1.GetSyncStatusRequest{Cluster: &opensearchv1.ClusterRef{Namespace: namespace, Name: cluster}})
 			return err
@@ -49,7 +49,7 @@ func TestOpenSearchSyncReportsEachMissingRight(t *testing.T) {
 // fill creates an object of each kind that the service follows.
 func (r *revokedRightEnv) fill() {
 	r.T.Helper()
-	r.put(kinds.ToLegacy(kinds.OpenSearchClusters()), "legacy", spec(map[string]any{}))
+	r.put(kinds.ToLegacyOpenSearchKind(kinds.OpenSearchClusters()), "legacy", spec(map[string]any{}))
 	for i, kind := range append(kinds.OpenSearchKinds(), kinds.LegacyOpenSearchKinds()...) {
 		if kind.Kind != kinds.OpenSearchClusters().Kind {
 			name := fmt.Sprintf("first-%d", i)
@@ -64,38 +64,38 @@ func (r *revokedRightEnv) uses() map[string]testenv.RightTrigger {
 	role := kinds.OpenSearchRoles()
 	return map[string]testenv.RightTrigger{
 		"get namespaces": {
-			Need: func(c testenv.RightCase) {
+			RequireRight: func(c testenv.RightCase) {
 				r.suite.Restart()
 				r.declare(role, c.Name)
 			},
-			Done: func(c testenv.RightCase) { r.state(role, c.Name, "CREATED", "") },
+			AwaitDone: func(c testenv.RightCase) { r.state(role, c.Name, "CREATED", "") },
 		},
 		"create events": {
-			Need: func(testenv.RightCase) { r.role("readall") }, // OpenSearch protects this role: an Event reports that it is ignored.
-			Done: func(testenv.RightCase) {
+			RequireRight: func(testenv.RightCase) { r.role("readall") }, // OpenSearch protects this role: an Event reports that it is ignored.
+			AwaitDone: func(testenv.RightCase) {
 				r.state(role, "readall", "IGNORED", "")
 				r.role("logstash")
 				r.noted("logstash")
 			},
 		},
 		"patch opensearchclusters/status": {
-			Need: func(c testenv.RightCase) { r.put(c.Kind, c.Name, spec(map[string]any{})) },
-			Done: func(c testenv.RightCase) {
+			RequireRight: func(c testenv.RightCase) { r.put(c.Kind, c.Name, spec(map[string]any{})) },
+			AwaitDone: func(c testenv.RightCase) {
 				r.AwaitCondition(c.Kind.InNamespace(namespace), c.Name, "Reachable", "ClusterNotRunning")
 			},
 		},
 		"record *": {
-			Need: func(c testenv.RightCase) { r.declare(c.Kind, c.Name) },
-			Done: func(c testenv.RightCase) { r.state(c.Kind, c.Name, "CREATED", "") },
+			RequireRight: func(c testenv.RightCase) { r.declare(c.Kind, c.Name) },
+			AwaitDone:    func(c testenv.RightCase) { r.state(c.Kind, c.Name, "CREATED", "") },
 		},
 		"patch *": {
-			Need: func(c testenv.RightCase) { r.declare(c.Kind, c.Name) },
-			Reported: func(c testenv.RightCase) {
+			RequireRight: func(c testenv.RightCase) { r.declare(c.Kind, c.Name) },
+			AwaitReport: func(c testenv.RightCase) {
 				if c.Resource == c.Kind.Resource { // The service can still write the status.
 					r.state(c.Kind, c.Name, "PENDING", c.DenialText())
 				}
 			},
-			Done: func(c testenv.RightCase) { r.state(c.Kind, c.Name, "CREATED", "") },
+			AwaitDone: func(c testenv.RightCase) { r.state(c.Kind, c.Name, "CREATED", "") },
 		},
 	}
 }

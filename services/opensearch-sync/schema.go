@@ -89,10 +89,10 @@ const definitionRemedy = "the CustomResourceDefinition drops conditions and reco
 func (s *statusReporter) writeStatusFields(ctx context.Context, p *controller.Request[Key], o declaredObject, f statusFields,
 	status setup.StatusUpdate,
 ) (event.Change, error) {
-	status.Kind, status.Object, status.Fields, status.Same = o.kind, o.Change, f, f.isSameStatus(o.statusFields())
+	status.Kind, status.Object, status.Fields, status.Unchanged = o.kind, o.Change, f, f.isSameStatus(o.statusFields())
 	now, err := s.writer.Write(ctx, p, status)
-	foreign := errors.Is(err, kube.ErrUndeclared)
-	if !status.Same && (foreign || err == nil) && s.schemas.setForeign(o.kind, foreign) && foreign {
+	foreign := errors.Is(err, kube.ErrUndeclaredField)
+	if !status.Unchanged && (foreign || err == nil) && s.schemas.setForeign(o.kind, foreign) && foreign {
 		s.rivals.forgetAll() // The definition, not a controller, dropped the missing fields.
 		return now, fmt.Errorf("%s: %w", o.Key, reconcile.ErrStale)
 	}
@@ -102,8 +102,8 @@ func (s *statusReporter) writeStatusFields(ctx context.Context, p *controller.Re
 	f.Common = opensearchv1.Common{State: f.State, Reason: cmp.Or(f.Reason, definitionRemedy), ManagedCluster: f.ManagedCluster}
 	f.Provisioned = nil
 	if was := o.statusFields(); was.Reason != f.Reason {
-		status.Notes = []condition.EventContent{{Warning: true, Reason: "ForeignDefinition", Message: definitionRemedy}}
+		status.Events = []condition.EventContent{{Warning: true, Reason: "ForeignDefinition", Message: definitionRemedy}}
 	}
-	status.Fields, status.Same = f, f.isSameStatus(o.statusFields())
+	status.Fields, status.Unchanged = f, f.isSameStatus(o.statusFields())
 	return s.writer.Write(ctx, p, status)
 }

@@ -35,7 +35,7 @@ func (s secretValueReader) getSecret(ctx context.Context, namespace, name string
 		return secret, fmt.Errorf("Secret %s/%s: %w", namespace, name, errNoSecret) //nolint:staticcheck // It is the name of the kind.
 	}
 	kind := kinds.Secrets()
-	kind.MetadataOnly, kind.Named = false, false
+	kind.MetadataOnly, kind.ReferencedOnly = false, false
 	change, err := s.api.Get(ctx, kind, namespace, name)
 	switch {
 	case errors.Is(err, kube.ErrNotFound):
@@ -54,5 +54,5 @@ func (s secretValueReader) getSecret(ctx context.Context, namespace, name string
 // secretGrantCommand returns the command that grants the right to read Secrets of a namespace.
 func secretGrantCommand(namespace string) string {
 	return fmt.Sprintf("%s; to have the watcher follow them, see docs/operate/opensearch.md",
-		rbac.Account{Service: topology.OpensearchSync}.BindSecretsCommand(namespace))
+		rbac.ServiceAccount{Service: topology.OpensearchSync}.BindSecretsCommand(namespace))
 }

@@ -128,7 +128,7 @@ func TestLateChangeOfOneClusterObjectTakesNoEntryOfAnother(t *testing.T) {
 	b.Reflector()
 	b.connect()
 	b.declareOther()
-	b.serveWith(func(c *opensearchsync.Config) { c.Takeover.Settling = 20 * time.Second })
+	b.serveWith(func(c *opensearchsync.Config) { c.Takeover.SettlingTime = 20 * time.Second })
 	b.role("shared")
 	b.bindIn(cluster, "one", "anna")
 	b.bindIn("other", "two", "ben")

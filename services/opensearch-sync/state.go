@@ -83,7 +83,7 @@ func (o declaredObject) hadEntityBefore(server string) *bool {
 	if !o.mayBeAboutServer(server) {
 		return nil
 	}
-	return o.value.Existing()
+	return o.value.ExistedBefore()
 }
 
 // isOnServerOf reports whether an object was made on the server of a run, or on none yet. The server counts, not the
@@ -117,7 +117,7 @@ func (o declaredObject) hasLostRecord() bool {
 	case *opensearchv1.OpensearchUserRoleBinding:
 		return len(recordedEntries(value.Status)) == 0
 	default:
-		return value.Existing() == nil
+		return value.ExistedBefore() == nil
 	}
 }
 
@@ -129,7 +129,7 @@ func (o declaredObject) hasRecord() bool {
 	case *opensearchv1.OpensearchUserRoleBinding:
 		return len(recordedEntries(value.Status)) > 0
 	default:
-		existing := value.Existing()
+		existing := value.ExistedBefore()
 		return existing != nil && !*existing
 	}
 }
@@ -181,7 +181,9 @@ func newState(v *informer.Informer, legacy bool) *state {
 }
 
 // withLegacyGroup returns a kind in its present and its legacy group.
-func withLegacyGroup(kind kinds.Kind) []kinds.Kind { return []kinds.Kind{kind, kinds.ToLegacy(kind)} }
+func withLegacyGroup(kind kinds.Kind) []kinds.Kind {
+	return []kinds.Kind{kind, kinds.ToLegacyOpenSearchKind(kind)}
+}
 
 // declaredPointer is the constraint for a pointer to T that is a declared object.
 type declaredPointer[T any] interface {
@@ -288,7 +290,7 @@ func decisionFields(o opensearchv1.DeclaredObject) any {
 	o = withEffectiveRecord(o)
 	all := []any{
 		kept.Connection, o.GetAnnotations()[opensearchv1.ForgetAnnotation],
-		o.Cluster(), o.OpenSearchName(), plan.DeclaredBody(o), o.Existing(), o.CommonStatus().ManagedCluster,
+		o.Cluster(), o.OpenSearchName(), plan.DeclaredBody(o), o.ExistedBefore(), o.CommonStatus().ManagedCluster,
 		o.CommonStatus().ManagedServer, o.GetDeletionTimestamp() != nil, o.GetAnnotations()[opensearchv1.AdoptAnnotation],
 		o.GetAnnotations()[opensearchv1.SourceUIDAnnotation], o.GetAnnotations()[opensearchv1.BindAnnotation],
 	}

@@ -28,7 +28,7 @@ type objectWriter interface {
 
 type statusWriter interface {
 	Write(ctx context.Context, p controller.UntypedRequest, s setup.StatusUpdate) (event.Change, error)
-	Refresh(ctx context.Context, kind kinds.Kind, obj event.Change) error
+	RefreshAsStale(ctx context.Context, kind kinds.Kind, obj event.Change) error
 }
 
 // statusReporter writes the results and records of objects. It holds an object by a finalizer while OpenSearch has something
@@ -108,7 +108,7 @@ func (s *statusReporter) writeStatus(ctx context.Context, p *controller.Request[
 	status := setup.StatusUpdate{Outcome: outcomeOfState(v.State), Message: v.Message}
 	c, changed := condition.FindChangedCondition(o.value.CommonStatus().Conditions, f.Conditions, opensearchv1.Ready)
 	if changed && (v.State == opensearchv1.Error || v.State == opensearchv1.Ignored) {
-		status.Notes = []condition.EventContent{{Warning: v.State == opensearchv1.Error, Reason: c.Reason, Message: c.Message}}
+		status.Events = []condition.EventContent{{Warning: v.State == opensearchv1.Error, Reason: c.Reason, Message: c.Message}}
 	}
 	now, err := s.writeStatusFields(ctx, p, o, f, status)
 	var kept struct {
@@ -138,7 +138,7 @@ func (s *statusReporter) writeRefusals(ctx context.Context, p *controller.Reques
 		if !was || o.isDeleted() {
 			return nil
 		}
-		f := requiredRecord(o, w, d.outcomes[string(o.value.GetUID())])
+		f := requiredRecord(o, w, d.decisions[string(o.value.GetUID())])
 		f.setVerdict(o.value, verdict)
 		return s.writeStatus(ctx, p, o, f, verdict)
 	})
@@ -147,7 +147,7 @@ func (s *statusReporter) writeRefusals(ctx context.Context, p *controller.Reques
 // writeResults writes the results of a run, and releases the deleted objects that leave nothing behind.
 func (s *statusReporter) writeResults(ctx context.Context, p *controller.Request[Key], w syncInput, d kindDecision, done applyResult) error {
 	say := func(o declaredObject) error {
-		is := d.outcomes[string(o.value.GetUID())]
+		is := d.decisions[string(o.value.GetUID())]
 		f, verdict := requiredRecord(o, w, is), is.Verdict
 		no, was := done.refused[string(o.value.GetUID())]
 		switch {
@@ -199,7 +199,7 @@ func (s *statusReporter) writeResults(ctx context.Context, p *controller.Request
 }
 
 // releaseDeleted releases a deleted object, or reduces the record of a gone one.
-func (s *statusReporter) releaseDeleted(ctx context.Context, p *controller.Request[Key], o declaredObject, w syncInput, is objectOutcome) error {
+func (s *statusReporter) releaseDeleted(ctx context.Context, p *controller.Request[Key], o declaredObject, w syncInput, is objectDecision) error {
 	if !o.isDeleted() {
 		return s.removeFinalizer(ctx, p, o, is.after)
 	}
@@ -225,7 +225,7 @@ func (s *statusReporter) removeFinalizer(ctx context.Context, p *controller.Requ
 	now, was := o.Change, statusFieldsOf(o.value)
 	f := was
 	f.Provisioned = left
-	if existing := o.value.Existing(); existing != nil && !*existing {
+	if existing := o.value.ExistedBefore(); existing != nil && !*existing {
 		f.setExisting(o.value, nil)
 	}
 	if !f.isSameStatus(was) {

@@ -34,7 +34,7 @@ func (n *statusMessages) Write(_ context.Context, _ controller.UntypedRequest, s
 	return s.Object, nil
 }
 
-func (n *statusMessages) Refresh(context.Context, kinds.Kind, event.Change) error { return nil }
+func (n *statusMessages) RefreshAsStale(context.Context, kinds.Kind, event.Change) error { return nil }
 
 func TestRunInputSelectsObjectsByClusterAndServer(t *testing.T) {
 	w := newFeededState(t)
@@ -81,7 +81,7 @@ func TestDeletedObjectIsKeptWhileWriteIsUncertain(t *testing.T) {
 	contested, young := syncInput{contest: 1}, syncInput{young: true}
 	for name, c := range map[string]struct {
 		w    syncInput
-		is   objectOutcome
+		is   objectDecision
 		kind plan.EntityKind
 		gone bool
 		// held means that the object stays. cleared means that the gone object needs no further attention.
@@ -89,18 +89,18 @@ func TestDeletedObjectIsKeptWhileWriteIsUncertain(t *testing.T) {
 	}{
 		"sure":                          {kind: plan.Users},
 		"contested":                     {w: contested, kind: plan.Users, held: true},
-		"contested, entries may come":   {w: contested, is: objectOutcome{after: left}, kind: plan.Mappings, held: true},
+		"contested, entries may come":   {w: contested, is: objectDecision{after: left}, kind: plan.Mappings, held: true},
 		"contested, all entries went":   {w: contested, kind: plan.Mappings},
 		"in a young term":               {w: young, kind: plan.Users},
 		"gone, sure":                    {kind: plan.Users, gone: true, cleared: true},
-		"gone, unseen":                  {is: objectOutcome{unseen: true}, kind: plan.Users, gone: true, cleared: true},
+		"gone, unseen":                  {is: objectDecision{unseen: true}, kind: plan.Users, gone: true, cleared: true},
 		"gone, contested":               {w: contested, kind: plan.Users, gone: true},
-		"gone, contested, may come":     {w: contested, is: objectOutcome{after: left}, kind: plan.Mappings, gone: true},
+		"gone, contested, may come":     {w: contested, is: objectDecision{after: left}, kind: plan.Mappings, gone: true},
 		"gone, contested, all went":     {w: contested, kind: plan.Mappings, gone: true, cleared: true},
 		"gone in a young term, and was": {w: young, kind: plan.Users, gone: true, cleared: true},
-		"gone in a young term, unseen":  {w: young, is: objectOutcome{unseen: true}, kind: plan.Users, gone: true},
+		"gone in a young term, unseen":  {w: young, is: objectDecision{unseen: true}, kind: plan.Users, gone: true},
 		"gone in a young term, may come": {
-			w: young, is: objectOutcome{unseen: true, mayAppear: left}, kind: plan.Mappings, gone: true,
+			w: young, is: objectDecision{unseen: true, mayAppear: left}, kind: plan.Mappings, gone: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestDeletedObjectIsKeptWhileWriteIsUncertain(t *testing.T) {
 			c.w.cluster, c.w.server, c.w.objects = clusterOf("uid-search"), "server", []declaredObject{o}
 			p := controller.NewRequest(world.view, Key{Kind: c.kind}, false)
 			c.is.Verdict = plan.SyncedVerdict()
-			d := kindDecision{outcomes: map[string]objectOutcome{o.UID: c.is}}
+			d := kindDecision{decisions: map[string]objectDecision{o.UID: c.is}}
 			if err := s.writeResults(t.Context(), p, c.w, d, applyResult{}); err != nil {
 				t.Fatal(err)
 			}
@@ -142,7 +142,7 @@ func (w *wroteFields) Write(_ context.Context, _ controller.UntypedRequest, s se
 	return s.Object, nil
 }
 
-func (w *wroteFields) Refresh(context.Context, kinds.Kind, event.Change) error { return nil }
+func (w *wroteFields) RefreshAsStale(context.Context, kinds.Kind, event.Change) error { return nil }
 
 // The verdict OtherController makes Ready false. It must not end by its own write, nor during an outage.
 func TestForeignWriterIsRememberedAcrossRuns(t *testing.T) {
@@ -173,7 +173,7 @@ func TestDeletedObjectWithoutRecordKeepsFinalizer(t *testing.T) {
 	b.Status.ProvisionedRoles, b.DeletionTimestamp = nil, &metav1.Time{}
 	o := declaredObject{Change: event.Change{Key: world.key("one"), UID: "uid-one"}, value: b}
 	p := controller.NewRequest(world.view, Key{Kind: plan.Mappings}, false)
-	d := kindDecision{outcomes: map[string]objectOutcome{"uid-one": {Verdict: plan.SyncedVerdict()}}}
+	d := kindDecision{decisions: map[string]objectDecision{"uid-one": {Verdict: plan.SyncedVerdict()}}}
 	if err := s.writeResults(t.Context(), p, syncInput{cluster: clusterOf("old"), server: "server", objects: []declaredObject{o}}, d, applyResult{}); err != nil {
 		t.Fatal(err)
 	}

@@ -54,23 +54,23 @@ func TestOpenSearchSyncConvergesUnderRandomFaults(t *testing.T) {
 	b.connect()
 	foreign := []string{"kim"}
 	torture := &testenv.DisruptionSuite{
-		Bed: b.Env, Reflector: reflector, Service: topology.OpensearchSync, Search: &b.search.Traffic,
+		Env: b.Env, Reflector: reflector, Service: topology.OpensearchSync, OpenSearchTraffic: &b.search.Traffic,
 		Serve: func() *testenv.RunningService { return b.serveWith(shortenWaits) },
-		Begin: func() {
+		BeforeRound: func() {
 			b.leaveAll(foreign)
 			for _, role := range roles()[1:] {
 				b.role(role)
 			}
 		},
-		Happen: func(r *rand.Rand) {
+		RandomChange: func(r *rand.Rand) {
 			b.step(r)
 			if r.IntN(20) == 0 { // Another client adds a user to the mapping.
 				foreign = append(foreign, fmt.Sprint("lee-", len(foreign)))
 				b.join("theirs", foreign[len(foreign)-1])
 			}
 		},
-		AsDeclared: func() error { return b.asDeclared(foreign) },
-		Rounds:     3, Steps: 8, Pace: time.Millisecond, Within: 2 * soon, Failing: 10,
+		CheckBackend: func() error { return b.asDeclared(foreign) },
+		Rounds:       3, ChangesPerDisruption: 8, ChangeInterval: time.Millisecond, ConvergeTimeout: 2 * soon, FailurePercent: 10,
 	}
 	torture.Run()
 	b.leaveAll(foreign)

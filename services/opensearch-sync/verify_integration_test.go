@@ -14,7 +14,7 @@ import (
 )
 
 // A change on the stream that the API server does not know reads no Secret, sends no credential and deletes no user.
-func TestSecretsAndDeletionsRequireTheObjectAtTheAPIServer(t *testing.T) {
+func TestSecretsAndDeletionsRequireObjectAtAPIServer(t *testing.T) {
 	const others = "GET /api/v1/namespaces/" + namespace + "/secrets/others"
 	inside := func(object map[string]any, field string) map[string]any {
 		found, _ := object[field].(map[string]any)

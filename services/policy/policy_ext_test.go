@@ -83,7 +83,7 @@ func TestCodeSeverityFollowsFirstLetter(t *testing.T) {
 	}
 }
 
-func TestNamesFollowTheGrammar(t *testing.T) {
+func TestNamesFollowGrammar(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		// type, relation, action, prefix

@@ -64,12 +64,12 @@ func (d definition) served() kinds.Kind {
 func (b *testEnv) define(definitions ...definition) {
 	b.T.Helper()
 	for _, d := range definitions {
-		b.T.Cleanup(func() { b.Kube.DeleteDefinition(b.T, d.name()) })
+		b.T.Cleanup(func() { b.Kube.DeleteCRD(b.T, d.name()) })
 		labels := map[string]any{}
 		if d.store != "" {
 			labels[corev1alpha1.StoreNameLabel] = d.store
 		}
-		b.apply(kinds.CustomResourceDefinitions(), d.name(), testenv.DefinitionFields(d.served(), labels))
+		b.apply(kinds.CustomResourceDefinitions(), d.name(), testenv.CRDFields(d.served(), labels))
 	}
 }
 
@@ -247,7 +247,7 @@ func TestLabeledDefinitionIsInModel(t *testing.T) {
 	b.awaitTypes("-example_com_widget", "-example_org_widget")
 }
 
-func TestDeletingStoreGetsNoModules(t *testing.T) {
+func TestDeletingStoreDoesNotGetModules(t *testing.T) {
 	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve(ordinary(), unprivileged)

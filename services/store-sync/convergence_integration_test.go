@@ -69,7 +69,7 @@ func TestBrokenCoreModuleKeepsLastModel(t *testing.T) {
 	}
 }
 
-func TestInvalidInputGetsConditionAndNoRetry(t *testing.T) {
+func TestInvalidInputGetsConditionAndIsNotRetried(t *testing.T) {
 	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve(func(c *storesync.Config) { c.Limits.Types = 4 })
@@ -154,7 +154,7 @@ func TestRetainKeepsOpenFGAStore(t *testing.T) {
 	}
 }
 
-func TestOpenFGAOutageLosesNoChange(t *testing.T) {
+func TestOpenFGAOutageDoesNotLoseChange(t *testing.T) {
 	b := newTestEnv(t)
 	b.OpenFGA.Stop()
 	b.StartReflector()

@@ -50,7 +50,7 @@ func TestStoreSyncFollowsModelRulesInRandomHistories(t *testing.T) {
 	b := newTestEnv(t)
 	b.StartReflector()
 	h := &histories{testEnv: b, start: func() *testenv.RunningService { return b.serve(ordinary(servedGroup+"/v1alpha1"), unprivileged) }}
-	t.Cleanup(func() { b.Kube.DeleteDefinition(t, "secrets."+servedGroup) })
+	t.Cleanup(func() { b.Kube.DeleteCRD(t, "secrets."+servedGroup) })
 	h.running = h.start()
 	text, err := plan.ModuleTemplate{Discovered: true}.RenderModule(plan.APIResource{Plural: "secrets", Singular: "secret", Namespaced: true})
 	if err != nil {
@@ -221,11 +221,11 @@ func (h *storeHistory) discoveries(w modeltest.Declarations) (changes []func()) 
 	name := secrets.Resource + "." + secrets.Group
 	switch was, is := len(h.was.Discovered), len(w.Discovered); {
 	case was < is:
-		fields := testenv.DefinitionFields(secrets, nil)
+		fields := testenv.CRDFields(secrets, nil)
 		fields["spec"].(map[string]any)["scope"] = "Namespaced"
 		changes = append(changes, func() { h.apply(kinds.CustomResourceDefinitions(), name, fields) })
 	case was > is:
-		changes = append(changes, func() { h.Kube.DeleteDefinition(h.T, name) })
+		changes = append(changes, func() { h.Kube.DeleteCRD(h.T, name) })
 	}
 	return changes
 }

@@ -119,7 +119,7 @@ func TestProtectedResourcesMakeIAMModel(t *testing.T) {
 
 // An edited claim counts as new, even of the oldest object, so the present owner keeps the kind. The previous kind of
 // the edited object is free once that is recorded.
-func TestProtectedResourceEditTakesNoKind(t *testing.T) {
+func TestProtectedResourceEditDoesNotTakeKindFromOthers(t *testing.T) {
 	b := newTestEnv(t)
 	b.serve()
 	b.StartReflector()

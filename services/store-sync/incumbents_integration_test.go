@@ -49,7 +49,7 @@ func newEnvWithLiveDocuments(t *testing.T) *testEnv {
 	return b
 }
 
-func TestRejectedTextNeitherRemovesAccessNorStopsRevocation(t *testing.T) {
+func TestRejectedTextKeepsAccessAndDoesNotStopRevocation(t *testing.T) {
 	b := newEnvWithLiveDocuments(t)
 	b.admitNewcomer()
 	if !b.may("user:ann", "x_get", "box:b") {

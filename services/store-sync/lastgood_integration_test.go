@@ -159,7 +159,7 @@ func TestModelIDIsReportedAfterTextsAreRecorded(t *testing.T) {
 	b.names(named)
 }
 
-func TestModuleWithForbiddenStatusBlocksNoOther(t *testing.T) {
+func TestModuleWithForbiddenStatusDoesNotBlockOthers(t *testing.T) {
 	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()

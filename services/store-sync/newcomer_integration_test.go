@@ -81,7 +81,7 @@ func (b *testEnv) relations(names ...string) map[string]bool {
 	return has
 }
 
-func TestInvalidSharedUnionStopsNoRevocation(t *testing.T) {
+func TestInvalidSharedUnionDoesNotStopRevocation(t *testing.T) {
 	const (
 		union = "\nunions: [{name: both, resourceTypes: [{name: org}, {name: box}%s]}]"
 		get   = "  - {actionName: y_get, typeName: both, conditions: [{roleBinding: {}}]}"
@@ -103,7 +103,7 @@ func TestInvalidSharedUnionStopsNoRevocation(t *testing.T) {
 	}
 }
 
-func TestForgedRecordsRemoveNothing(t *testing.T) {
+func TestForgedRecordsDoNotRemoveTuples(t *testing.T) {
 	b := newEnvWithLiveDocuments(t)
 	b.admitNewcomer()
 	b.applyStore("victim")

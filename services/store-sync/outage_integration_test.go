@@ -34,7 +34,7 @@ func TestFailedDiscoveryIsRetried(t *testing.T) {
 	b.awaitTypes("ui_platform-mesh_io_page", "ui_platform-mesh_io_theme", "folder")
 }
 
-func TestFailedModuleWriteBlocksNoOther(t *testing.T) {
+func TestFailedModuleWriteDoesNotBlockOthers(t *testing.T) {
 	const first = " /apis/core.platform-mesh.io/v1alpha1/authorizationmodels/gadgets-demo"
 	gadgets := definition{"example.com", "gadgets", "Gadget", "v1alpha1", "demo"}
 	b := newTestEnv(t)
@@ -117,7 +117,7 @@ func (b *testEnv) publish(kind kinds.Kind, name string) {
 
 func TestAPIBindingFinalizerWithOlderVersion(t *testing.T) {
 	kind := kinds.APIBindings()
-	kind.Version = kind.Older
+	kind.Version = kind.FallbackVersion
 	b := newTestEnv(t)
 	b.define(definition{kind.Group, kind.Resource, kind.Kind, kind.Version, ""})
 	b.StartReflector()

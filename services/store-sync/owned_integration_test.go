@@ -41,7 +41,7 @@ func (b *testEnv) theirsOfIAM(owner string) (id, modelID string) {
 }
 
 // A model of this cluster would change every decision on the other cluster's grants.
-func TestIAMStoreOfOtherClusterGetsNoModel(t *testing.T) {
+func TestIAMStoreOfOtherClusterDoesNotGetModel(t *testing.T) {
 	for name, owner := range map[string]string{
 		"under the same name":     "store:iam#owner@cluster:another",
 		"under a name of its own": "store:permissions#owner@cluster:another",

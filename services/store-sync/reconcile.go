@@ -54,6 +54,6 @@ func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[event.
 			return errors.Join(errs...)
 		}
 	}
-	err := r.outages.RunPass(ctx, p.Key, func(ctx context.Context) error { return r.stores.Reconcile(ctx, p, members) })
+	err := r.outages.RunReconcile(ctx, p.Key, func(ctx context.Context) error { return r.stores.Reconcile(ctx, p, members) })
 	return errors.Join(append(errs, err)...)
 }

@@ -35,7 +35,7 @@ func TestProviderReplansStaleObjects(t *testing.T) {
 	}
 }
 
-func TestProviderThatNeverSettlesIsUnavailable(t *testing.T) {
+func TestUnstableProviderIsUnavailable(t *testing.T) {
 	r := &reconciler{providers: []module.Provider{&unstableProvider{changes: 1000}}}
 	err := r.Reconcile(t.Context(), controller.NewRequest(nil, event.Key{}, false))
 	if !errors.Is(err, reconcile.ErrStale) || !fault.IsUnavailable(err) {

@@ -42,9 +42,9 @@ func TestStoreSyncReportsEachMissingRight(t *testing.T) {
 	r.kcp()
 	r.StartReflector()
 	r.suite = testenv.RightsSuite{
-		Env: r.Env, Service: topology.StoreSync, Guard: validating.Name, Log: &testenv.LogBuffer{}, Start: r.start, Fill: r.fill, Uses: r.uses(),
-		Idle: func() { r.AwaitCaughtUp(topology.StoreSync) },
-		Call: func(ctx context.Context, caller *http.Client, url string) error {
+		Env: r.Env, Service: topology.StoreSync, WebhookConfiguration: validating.Name, Log: &testenv.LogBuffer{}, Start: r.start, CreateObjects: r.fill, Triggers: r.uses(),
+		AwaitIdle: func() { r.AwaitCaughtUp(topology.StoreSync) },
+		CallWithoutRights: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := storev1connect.NewStoreServiceClient(caller, url).GetStore(ctx, &storev1.GetStoreRequest{Name: "demo"})
 			return err
 		},
@@ -63,7 +63,7 @@ func (r *revokedRightEnv) start() *testenv.RunningService {
 		r.T.Fatal(err)
 	}
 	return r.serve(ordinary(), unprivileged, func(c *storesync.Config) {
-		c.RPC.Auth, c.Admission.Listener, c.Admission.Service = rpc.Kubernetes, listener, "default/nowhere"
+		c.RPC.Auth, c.Admission.Listener, c.Admission.Service = rpc.AuthKubernetes, listener, "default/nowhere"
 		c.Embed.Log = r.suite.Log.Logger(r.T, slog.LevelInfo)
 	})
 }
@@ -90,62 +90,62 @@ func (r *revokedRightEnv) fill() {
 // uses returns the operations that need each right.
 func (r *revokedRightEnv) uses() map[string]testenv.RightTrigger {
 	store := testenv.RightTrigger{
-		Need: func(c testenv.RightCase) { r.applyStore(c.Name) },
-		Done: func(c testenv.RightCase) { r.await(c.Name, storeMerged) },
+		RequireRight: func(c testenv.RightCase) { r.applyStore(c.Name) },
+		AwaitDone:    func(c testenv.RightCase) { r.await(c.Name, storeMerged) },
 	}
 	iam := testenv.RightTrigger{
-		Need: func(testenv.RightCase) { r.removeIAM() },
-		Done: func(testenv.RightCase) { r.await("iam", storeMerged) },
+		RequireRight: func(testenv.RightCase) { r.removeIAM() },
+		AwaitDone:    func(testenv.RightCase) { r.await("iam", storeMerged) },
 	}
 	generated := testenv.RightTrigger{
-		Need: func(c testenv.RightCase) { r.define(newPart(c, "demo")) },
-		Done: func(c testenv.RightCase) { r.awaitTypes(partType(c)) },
+		RequireRight: func(c testenv.RightCase) { r.define(newPart(c, "demo")) },
+		AwaitDone:    func(c testenv.RightCase) { r.awaitTypes(partType(c)) },
 	}
 	protected := testenv.RightTrigger{
-		Need: func(c testenv.RightCase) {
+		RequireRight: func(c testenv.RightCase) {
 			r.protect(c.Name, "a.example/"+strings.ReplaceAll(c.Name, "p", "P"), c.Name+"s")
 		},
-		Done: func(c testenv.RightCase) { r.awaitProtected(c.Name, configured) },
+		AwaitDone: func(c testenv.RightCase) { r.awaitProtected(c.Name, configured) },
 	}
 	merged := testenv.RightTrigger{
-		Need: func(c testenv.RightCase) { r.applyModule(c.Name, "demo", dsl(c.Name)) },
-		Done: func(c testenv.RightCase) { r.awaitModule(c.Name, partMerged) },
+		RequireRight: func(c testenv.RightCase) { r.applyModule(c.Name, "demo", dsl(c.Name)) },
+		AwaitDone:    func(c testenv.RightCase) { r.awaitModule(c.Name, partMerged) },
 	}
 	return map[string]testenv.RightTrigger{
-		"get namespaces": {Need: func(testenv.RightCase) { r.suite.Restart(r.removeIAM) }, Done: iam.Done},
+		"get namespaces": {RequireRight: func(testenv.RightCase) { r.suite.Restart(r.removeIAM) }, AwaitDone: iam.AwaitDone},
 		"create stores":  iam, "adopt stores": iam, "extend stores": generated,
 		"patch stores": store, "patch stores/status": store, "record stores": store, "create events": store,
 		"create authorizationmodels": generated, "patch authorizationmodels": generated,
 		"patch authorizationmodels/status": merged, "record authorizationmodels": merged,
 		"list authorizationmodels": { // A live module leaves the model.
-			Prepare: func(c testenv.RightCase) { merged.Need(c); merged.Done(c) },
-			Need:    func(c testenv.RightCase) { r.Delete(kinds.AuthorizationModels(), c.Name) },
-			Done:    func(c testenv.RightCase) { r.awaitTypes("-" + c.Name) },
+			Prepare:      func(c testenv.RightCase) { merged.RequireRight(c); merged.AwaitDone(c) },
+			RequireRight: func(c testenv.RightCase) { r.Delete(kinds.AuthorizationModels(), c.Name) },
+			AwaitDone:    func(c testenv.RightCase) { r.awaitTypes("-" + c.Name) },
 		},
 		"delete authorizationmodels": {
-			Prepare: func(c testenv.RightCase) { generated.Need(c); generated.Done(c) },
-			Need:    func(c testenv.RightCase) { r.define(newPart(c, "")) },
-			Done:    func(c testenv.RightCase) { r.awaitTypes("-" + partType(c)) },
+			Prepare:      func(c testenv.RightCase) { generated.RequireRight(c); generated.AwaitDone(c) },
+			RequireRight: func(c testenv.RightCase) { r.define(newPart(c, "")) },
+			AwaitDone:    func(c testenv.RightCase) { r.awaitTypes("-" + partType(c)) },
 		},
 		"patch policydocuments/status": {
-			Need: func(c testenv.RightCase) { r.register(c.Name, "plain", projectPart) },
-			Done: func(c testenv.RightCase) { r.awaitDocument(c.Name, partMerged) },
+			RequireRight: func(c testenv.RightCase) { r.register(c.Name, "plain", projectPart) },
+			AwaitDone:    func(c testenv.RightCase) { r.awaitDocument(c.Name, partMerged) },
 		},
 		"list protectedresources": { // A live kind leaves the model.
-			Prepare: func(c testenv.RightCase) { protected.Need(c); protected.Done(c) },
-			Need:    func(c testenv.RightCase) { r.Delete(kinds.ProtectedResources(), c.Name) },
-			Done:    func(c testenv.RightCase) { r.awaitUnprotected("a.example/" + strings.ReplaceAll(c.Name, "p", "P")) },
+			Prepare:      func(c testenv.RightCase) { protected.RequireRight(c); protected.AwaitDone(c) },
+			RequireRight: func(c testenv.RightCase) { r.Delete(kinds.ProtectedResources(), c.Name) },
+			AwaitDone:    func(c testenv.RightCase) { r.awaitUnprotected("a.example/" + strings.ReplaceAll(c.Name, "p", "P")) },
 		},
 		"record protectedresources": protected, "patch protectedresources/status": protected,
 		"patch protectedresources": { // A finalizer of software that does not run holds it.
-			Need: func(c testenv.RightCase) {
+			RequireRight: func(c testenv.RightCase) {
 				r.SetFinalizers(c.Kind, "", "widget", iamv1alpha1.ProtectedResourceFinalizer)
 			},
-			Done: func(c testenv.RightCase) { r.AwaitNoFinalizers(c.Kind, "", "widget") },
+			AwaitDone: func(c testenv.RightCase) { r.AwaitNoFinalizers(c.Kind, "", "widget") },
 		},
 		"patch apibindings": {
-			Need: func(c testenv.RightCase) { r.bind(c.Name, "widgets.example.com") },
-			Done: func(c testenv.RightCase) { r.awaitHeld(c.Name, true) },
+			RequireRight: func(c testenv.RightCase) { r.bind(c.Name, "widgets.example.com") },
+			AwaitDone:    func(c testenv.RightCase) { r.awaitHeld(c.Name, true) },
 		},
 	}
 }

@@ -77,7 +77,7 @@ func registeredDocumentsFunc(shared *module.StoreListers, complete func() error,
 		key := module.StoreKey(name, shared.Cluster)
 		found, err := rpc.FindObject(complete, shared.Stores.Get, key)
 		if err != nil {
-			return nil, policy.Options{}, rpc.SuggestNames(ctx, err, key.GroupResource, name, func() (names []string) {
+			return nil, policy.Options{}, rpc.AddNameSuggestions(ctx, err, key.GroupResource, name, func() (names []string) {
 				for _, o := range shared.Stores.All() {
 					if o.Key.Cluster == shared.Cluster {
 						names = append(names, o.Key.Name)

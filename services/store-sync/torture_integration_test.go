@@ -34,10 +34,10 @@ const (
 func TestStoreSyncConvergesUnderRandomFaults(t *testing.T) {
 	b := newTestEnv(t)
 	torture := &testenv.DisruptionSuite{
-		Bed: b.Env, Reflector: b.StartReflector(), Service: topology.StoreSync, OpenFGA: true,
-		Serve:  func() *testenv.RunningService { return b.serve(short) },
-		Happen: b.happen, AsDeclared: b.asDeclared,
-		Rounds: 4, Steps: 6, Pace: 25 * time.Millisecond, Within: 2 * soon, Failing: 12,
+		Env: b.Env, Reflector: b.StartReflector(), Service: topology.StoreSync, OpenFGA: true,
+		Serve:        func() *testenv.RunningService { return b.serve(short) },
+		RandomChange: b.happen, CheckBackend: b.asDeclared,
+		Rounds: 4, ChangesPerDisruption: 6, ChangeInterval: 25 * time.Millisecond, ConvergeTimeout: 2 * soon, FailurePercent: 12,
 	}
 	torture.Run()
 }

@@ -128,7 +128,7 @@ func TestBatchWriterQueuesWritesDuringCall(t *testing.T) {
 	}
 }
 
-func TestBatchWriterRefusalBlocksNoOther(t *testing.T) {
+func TestBatchWriterRefusalDoesNotBlockOthers(t *testing.T) {
 	c := newConcurrentWriters(t)
 	written := 0
 	c.openFGA.answer = func(_ context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {

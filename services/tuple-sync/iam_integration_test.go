@@ -115,7 +115,7 @@ func (b *iamTestEnv) apply(kind kinds.Kind, name string, spec any) metav1.Object
 }
 
 func (b *iamTestEnv) namespaceOf(kind kinds.Kind) string {
-	if kind.Global {
+	if kind.ClusterScoped {
 		return ""
 	}
 	return b.namespace
@@ -193,7 +193,7 @@ func (b *iamTestEnv) may(user, permission string) bool {
 // mayOn asks so about any object.
 func (b *iamTestEnv) mayOn(user, permission, typ string, target metav1.ObjectMeta) bool {
 	b.T.Helper()
-	object := iam.ObjectName(typ, target.Namespace, target.Name)
+	object := iam.OpenFGAObject(typ, target.Namespace, target.Name)
 	answer, err := b.hand.Check(b.T.Context(), &openfgav1.CheckRequest{
 		StoreId: b.id, TupleKey: &openfgav1.CheckRequestTupleKey{User: iam.UserSubject(user), Relation: iam.RelationOf(permission), Object: object},
 		ContextualTuples: &openfgav1.ContextualTupleKeys{TupleKeys: []*openfgav1.TupleKey{{User: iam.RootObject(typ), Relation: "k", Object: object}}},

@@ -69,8 +69,8 @@ func newRestartedService(bindings, projects, users int) *restartedService {
 }
 
 // objects are they as decisions see them.
-func (r *restartedService) objects(resources []*iamv1alpha1.ProtectedResource) *iam.Lookup {
-	return &iam.Lookup{
+func (r *restartedService) objects(resources []*iamv1alpha1.ProtectedResource) *iam.DeclaredObjects {
+	return &iam.DeclaredObjects{
 		Registry: iam.NewRegistry(resources),
 		Role:     func(string, string) *iamv1alpha1.Role { return r.role },
 		RoleOf: func(object string) *iamv1alpha1.Role {
@@ -79,7 +79,7 @@ func (r *restartedService) objects(resources []*iamv1alpha1.ProtectedResource) *
 		GroupOf: func(string) *iamv1alpha1.Group { return nil },
 		User:    func(name string) *iamv1alpha1.User { return r.users[name] },
 		Target: func(object string) (iam.BindingTarget, bool) {
-			if object == iam.ObjectName(orgType, "", r.org.Name) {
+			if object == iam.OpenFGAObject(orgType, "", r.org.Name) {
 				return iam.TargetOfObject(&r.org.ObjectMeta)
 			}
 			for _, p := range r.on[object] {
@@ -93,7 +93,7 @@ func (r *restartedService) objects(resources []*iamv1alpha1.ProtectedResource) *
 }
 
 // say puts into all objects what was said of them. Of what lacks it the API server would be asked, which has none of them.
-func (r *restartedService) say(o *iam.Lookup) {
+func (r *restartedService) say(o *iam.DeclaredObjects) {
 	now := metav1.Now().Rfc3339Copy()
 	ready := func(is condition.Condition) []metav1.Condition {
 		return condition.MergeConditions(nil, []string{iamv1alpha1.Ready}, 1, now, is)
@@ -115,7 +115,7 @@ func (r *restartedService) say(o *iam.Lookup) {
 }
 
 // tuples are all that follows.
-func (r *restartedService) tuples(o *iam.Lookup) (keys []*openfgav1.TupleKey) {
+func (r *restartedService) tuples(o *iam.DeclaredObjects) (keys []*openfgav1.TupleKey) {
 	objects := []string{iam.RoleObject(r.role)}
 	for target := range r.on {
 		objects = append(objects, target, iam.GrantObject(r.role, target))

@@ -21,7 +21,7 @@ func (b *iamTestEnv) asked(before map[string]int) map[string]int {
 }
 
 // What OpenFGA holds is read, and not asked for again, by who begins as by who takes everything off the bus once more.
-func TestRestartInSyncMakesNoWritesAndReads(t *testing.T) {
+func TestRestartInSyncDoesNotReadOrWrite(t *testing.T) {
 	b := newEnvWithRoles(t)
 	for name, anew := range map[string]bool{"from where it was": false, "with everything anew": true} {
 		t.Run(name, func(t *testing.T) {

@@ -101,7 +101,7 @@ func (b *iamTestEnv) inactive(name string) {
 	b.ApplyStatus("identity", kinds.IAMUsers(), name, map[string]any{"state": iamv1alpha1.Inactive})
 }
 
-func TestNewObjectOfSameNameInheritsNothing(t *testing.T) {
+func TestNewObjectOfSameNameDoesNotInheritAccess(t *testing.T) {
 	b := newEnvWithRoles(t)
 	b.ready(kinds.GroupMemberships(), "alice-staff", belonging)
 	b.remove(kinds.IAMUsers(), "alice")

@@ -60,7 +60,7 @@ func (b *iamTestEnv) grants(want bool, object string) {
 	})
 }
 
-func iamObject(m metav1.ObjectMeta) string { return iam.ObjectName(mapType, m.Namespace, m.Name) }
+func iamObject(m metav1.ObjectMeta) string { return iam.OpenFGAObject(mapType, m.Namespace, m.Name) }
 
 // A binding on one object gives something as long as that very object is there, and people are told why it does not.
 func TestBindingOnRegisteredKindLastsWithObject(t *testing.T) {

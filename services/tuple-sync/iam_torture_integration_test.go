@@ -34,12 +34,12 @@ func TestTupleSyncConvergesOnIAMUnderRandomFaults(t *testing.T) {
 	reflector := b.StartReflector(configMaps())
 	t.Cleanup(func() { b.unmap("map-0", "map-1", "map-2", "map-3") })
 	torture := &testenv.DisruptionSuite{
-		Bed: b.Env, Reflector: reflector, Service: topology.TupleSync, OpenFGA: true,
-		Serve:  func() *testenv.RunningService { return b.serve() },
-		Happen: b.anything, AsDeclared: func() error { return b.follows(foreign) },
-		Besides: []testenv.Disruption{
-			{What: "old states are published again, once more", Do: func(*rand.Rand) { reflector.RepublishAll() }},
-			{What: "a kind goes, and comes back", Do: func(r *rand.Rand) {
+		Env: b.Env, Reflector: reflector, Service: topology.TupleSync, OpenFGA: true,
+		Serve:        func() *testenv.RunningService { return b.serve() },
+		RandomChange: b.anything, CheckBackend: func() error { return b.follows(foreign) },
+		ExtraDisruptions: []testenv.Disruption{
+			{Name: "old states are published again, once more", Run: func(*rand.Rand) { reflector.RepublishAll() }},
+			{Name: "a kind goes, and comes back", Run: func(r *rand.Rand) {
 				b.remove(kinds.ProtectedResources(), "project")
 				b.remodel()
 				for range 5 {
@@ -48,18 +48,18 @@ func TestTupleSyncConvergesOnIAMUnderRandomFaults(t *testing.T) {
 				b.register("project", projectType, "projects", orgType)
 				b.remodel()
 			}},
-			{What: "the store is lost, and store-sync makes another", Do: func(*rand.Rand) {
+			{Name: "the store is lost, and store-sync makes another", Run: func(*rand.Rand) {
 				if err := b.hand.DeleteStore(t.Context(), b.id); err != nil {
 					t.Fatal(err)
 				}
 				b.makeStore()
 				b.write(b.id, []string{foreign}, nil)
 			}},
-			{What: "the store is emptied", Do: func(*rand.Rand) {
+			{Name: "the store is emptied", Run: func(*rand.Rand) {
 				b.write(b.id, nil, slices.DeleteFunc(b.holds(b.id), func(t string) bool { return t == foreign }))
 			}},
 		},
-		Rounds: 3, Steps: 8, Pace: 15 * time.Millisecond, Within: 3 * soon, Failing: 10,
+		Rounds: 3, ChangesPerDisruption: 8, ChangeInterval: 15 * time.Millisecond, ConvergeTimeout: 3 * soon, FailurePercent: 10,
 	}
 	torture.Run()
 }
@@ -178,7 +178,7 @@ func (b *iamTestEnv) follows(others ...string) error {
 }
 
 // says wants every status to say what is so, so that nothing is left to be written.
-func (b *iamTestEnv) says(o *iam.Lookup) error {
+func (b *iamTestEnv) says(o *iam.DeclaredObjects) error {
 	b.T.Helper()
 	var errs []error
 	check := func(m metav1.ObjectMeta, has []metav1.Condition, want []condition.Condition) {
@@ -230,17 +230,17 @@ func listed[T any](b *iamTestEnv, kind kinds.Kind) (all []*T) {
 }
 
 // wanted are all tuples, by the pure function of what the API server has.
-func (b *iamTestEnv) wanted() (o *iam.Lookup, all []iam.Tuple) {
+func (b *iamTestEnv) wanted() (o *iam.DeclaredObjects, all []iam.Tuple) {
 	b.T.Helper()
 	roles, groups := listed[iamv1alpha1.Role](b, kinds.IAMRoles()), listed[iamv1alpha1.Group](b, kinds.IAMGroups())
 	bindings, memberships := listed[iamv1alpha1.PolicyBinding](b, kinds.PolicyBindings()), listed[iamv1alpha1.GroupMembership](b, kinds.GroupMemberships())
 	users := listed[iamv1alpha1.User](b, kinds.IAMUsers())
 	targets := map[string]iam.BindingTarget{}
 	for _, p := range listed[resourcemanagerv1alpha1.Project](b, kinds.Projects()) {
-		targets[iam.ObjectName(projectType, "", p.Name)], _ = iam.TargetOfProject(p)
+		targets[iam.OpenFGAObject(projectType, "", p.Name)], _ = iam.TargetOfProject(p)
 	}
 	for _, o := range listed[resourcemanagerv1alpha1.Organization](b, kinds.Organizations()) {
-		targets[iam.ObjectName(orgType, "", o.Name)], _ = iam.TargetOfObject(&o.ObjectMeta)
+		targets[iam.OpenFGAObject(orgType, "", o.Name)], _ = iam.TargetOfObject(&o.ObjectMeta)
 	}
 	for _, u := range b.List(configMaps()).Items {
 		m := metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), OwnerReferences: u.GetOwnerReferences(), DeletionTimestamp: u.GetDeletionTimestamp()}
@@ -248,7 +248,7 @@ func (b *iamTestEnv) wanted() (o *iam.Lookup, all []iam.Tuple) {
 			targets[iamObject(m)] = target
 		}
 	}
-	o = &iam.Lookup{
+	o = &iam.DeclaredObjects{
 		Registry: iam.NewRegistry(listed[iamv1alpha1.ProtectedResource](b, kinds.ProtectedResources())),
 		Role: func(_, name string) *iamv1alpha1.Role {
 			return one(roles, func(r *iamv1alpha1.Role) bool { return r.Name == name })

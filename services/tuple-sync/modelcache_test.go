@@ -57,7 +57,7 @@ func TestModelCacheReadsModelOnce(t *testing.T) {
 	}
 }
 
-func TestModelCacheCachesNoOutage(t *testing.T) {
+func TestModelCacheDoesNotCacheOutage(t *testing.T) {
 	down := fault.Unavailable(errors.New("connection refused"))
 	for name, c := range map[string]struct {
 		store, model string

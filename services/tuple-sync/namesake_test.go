@@ -8,7 +8,7 @@ import (
 )
 
 // A forged change of another object of the same name blocks no revocation.
-func TestForgedObjectOfSameNameBlocksNoRevocation(t *testing.T) {
+func TestForgedObjectOfSameNameDoesNotBlockRevocation(t *testing.T) {
 	s := newFixture(t)
 	m := s.module("m", one)
 	s.reconcile()
@@ -26,7 +26,7 @@ func TestForgedObjectOfSameNameBlocksNoRevocation(t *testing.T) {
 }
 
 // A forged rewind of a cluster's history removes no declared tuple.
-func TestForgedRewindRemovesNothing(t *testing.T) {
+func TestForgedRewindDoesNotRemoveTuples(t *testing.T) {
 	s := newFixture(t)
 	m := s.module("m", one)
 	s.reconcile()

@@ -30,7 +30,7 @@ func (b *testEnv) accountInfo(account, organization string) {
 
 func TestAccountInfoMakesUsersMembers(t *testing.T) {
 	b := newTestEnv(t)
-	b.Kube.ApplyDefinition(t, kinds.AccountInfos())
+	b.Kube.ApplyCRD(t, kinds.AccountInfos())
 	b.accountInfo("demo", "demo")
 	b.StartReflector()
 	b.serve(func(c *tuplesync.Config) { c.AllowMemberTuples = true })

@@ -67,7 +67,7 @@ func (n recordingRequest) RecordWrite(ctx context.Context, cause, now event.Chan
 
 func (n recordingRequest) RequeueAfter(time.Duration) { n.process.waiting[n.Key] = true }
 
-func (n recordingRequest) Watch(objects ...event.Key) (again bool) {
+func (n recordingRequest) RequeueOnChange(objects ...event.Key) (again bool) {
 	for _, object := range objects {
 		if !slices.Contains(n.process.routes[object], n.Key) {
 			n.process.routes[object] = append(n.process.routes[object], n.Key)

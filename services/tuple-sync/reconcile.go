@@ -49,7 +49,7 @@ func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[Key]) 
 				p.Enqueue(priority, fromDerived(k))
 			}
 		}}
-		return r.outages.RunPass(ctx, p.Key, func(ctx context.Context) error { return r.derived.Reconcile(ctx, pass) })
+		return r.outages.RunReconcile(ctx, p.Key, func(ctx context.Context) error { return r.derived.Reconcile(ctx, pass) })
 	}
-	return r.outages.RunPass(ctx, p.Key, func(ctx context.Context) error { return r.declared.Reconcile(ctx, p, p.Key.declaredKey(), p.Resync) })
+	return r.outages.RunReconcile(ctx, p.Key, func(ctx context.Context) error { return r.declared.Reconcile(ctx, p, p.Key.declaredKey(), p.Resync) })
 }

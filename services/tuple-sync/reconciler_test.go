@@ -162,7 +162,7 @@ func TestRefusedTupleIsIsolatedAndTriedOnce(t *testing.T) {
 	}
 }
 
-func TestForgedChangeGrantsNothing(t *testing.T) {
+func TestForgedChangeDoesNotGrant(t *testing.T) {
 	s := newFixture(t)
 	m := s.module("m", one)
 	s.reconcile()
@@ -182,7 +182,7 @@ func TestForgedChangeGrantsNothing(t *testing.T) {
 	s.expect("doc:1#viewer@user:1")
 }
 
-func TestUnwritableObjectBlocksNoOther(t *testing.T) {
+func TestUnwritableObjectDoesNotBlockOthers(t *testing.T) {
 	s := newFixture(t, one)
 	s.module("bad", two)
 	s.deny = func(a *simulatedObject) error {
@@ -220,7 +220,7 @@ func TestUnreadableRecordIsNotGuessed(t *testing.T) {
 	}
 }
 
-func TestUnreadableRecordWithForbiddenStatusBlocksNoOther(t *testing.T) {
+func TestUnreadableRecordWithForbiddenStatusDoesNotBlockOthers(t *testing.T) {
 	s := newFixture(t, one)
 	bad := s.module("bad")
 	bad.status.Ledger, bad.status.ManagedTuplesStoreID = &corev1alpha1.Ledger{Encoding: corev1alpha1.EncodingZstd, Data: []byte("noise")}, "S1"

@@ -52,7 +52,7 @@ func storeWithRemovedTuples(t *testing.T) (b *testEnv, r *testenv.RunningService
 	return b, r, id, restore
 }
 
-func TestRestoredOpenFGAReturnsNoRevokedTuple(t *testing.T) {
+func TestRestoredOpenFGADoesNotKeepRevokedTuple(t *testing.T) {
 	back := []string{ofStore, ofModule, ofDeleted, rewritten}
 	t.Run("noticed at the start", func(t *testing.T) {
 		b, r, id, restore := storeWithRemovedTuples(t)

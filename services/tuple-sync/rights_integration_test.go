@@ -36,10 +36,10 @@ func TestTupleSyncReportsEachMissingRight(t *testing.T) {
 	r.everyKind()
 	r.StartReflector()
 	r.suite = testenv.RightsSuite{
-		Env: r.Env, Service: topology.TupleSync, Log: &testenv.LogBuffer{}, Fill: r.fill, Uses: r.uses(),
-		Start: func() *testenv.RunningService { return r.serve(guarded(r.T, r.suite.Log)) },
-		Idle:  func() { r.AwaitCaughtUp(topology.TupleSync) },
-		Call: func(ctx context.Context, caller *http.Client, url string) error {
+		Env: r.Env, Service: topology.TupleSync, Log: &testenv.LogBuffer{}, CreateObjects: r.fill, Triggers: r.uses(),
+		Start:     func() *testenv.RunningService { return r.serve(guarded(r.T, r.suite.Log)) },
+		AwaitIdle: func() { r.AwaitCaughtUp(topology.TupleSync) },
+		CallWithoutRights: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := tuplev1connect.NewTupleServiceClient(caller, url).ListTuples(ctx, &tuplev1.ListTuplesRequest{Store: "demo"})
 			return err
 		},
@@ -51,7 +51,7 @@ func TestTupleSyncReportsEachMissingRight(t *testing.T) {
 func guarded(t testing.TB, log *testenv.LogBuffer) func(*tuplesync.Config) {
 	t.Helper()
 	return func(c *tuplesync.Config) {
-		c.RPC.Auth = rpc.Kubernetes
+		c.RPC.Auth = rpc.AuthKubernetes
 		c.Embed.Log = log.Logger(t, slog.LevelInfo)
 	}
 }
@@ -72,38 +72,38 @@ func (r *revokedRightEnv) everyKind() {
 func (r *revokedRightEnv) uses() map[string]testenv.RightTrigger {
 	var declared []string
 	store := testenv.RightTrigger{
-		Need: func(c testenv.RightCase) {
+		RequireRight: func(c testenv.RightCase) {
 			r.store(c.Name, "document:1#viewer@user:1")
 			r.synced(c.Name, docs)
 		},
-		Done: func(c testenv.RightCase) { r.await(stores, c.Name, "Synced") },
+		AwaitDone: func(c testenv.RightCase) { r.await(stores, c.Name, "Synced") },
 	}
 	model := testenv.RightTrigger{
-		Need: func(c testenv.RightCase) {
+		RequireRight: func(c testenv.RightCase) {
 			r.module(c.Name, "demo", "document:"+c.Name+"#viewer@user:1")
 			r.merged(c.Name)
 		},
-		Done: func(c testenv.RightCase) { r.await(models, c.Name, "Synced") },
+		AwaitDone: func(c testenv.RightCase) { r.await(models, c.Name, "Synced") },
 	}
-	judged := testenv.RightTrigger{Need: r.another, Done: r.judged}
+	judged := testenv.RightTrigger{RequireRight: r.another, AwaitDone: r.judged}
 	uses := map[string]testenv.RightTrigger{
 		"patch stores": store, "patch stores/status": store, "record stores": store,
 		"patch authorizationmodels": model, "patch authorizationmodels/status": model, "record authorizationmodels": model,
 		"record *": judged,
 		"patch *": {
-			Need: func(c testenv.RightCase) {
+			RequireRight: func(c testenv.RightCase) {
 				r.another(c)
 				r.judged(c)
 				r.SetFinalizers(c.Kind, r.namespaceOf(c.Kind), c.Name, former(c.Kind))
 			},
-			Done: func(c testenv.RightCase) { r.AwaitNoFinalizers(c.Kind, r.namespaceOf(c.Kind), c.Name) },
+			AwaitDone: func(c testenv.RightCase) { r.AwaitNoFinalizers(c.Kind, r.namespaceOf(c.Kind), c.Name) },
 		},
 		"create events": { // They name a tuple that no object declares.
-			Need: func(testenv.RightCase) {
+			RequireRight: func(testenv.RightCase) {
 				declared = r.holds(r.id)
 				r.write(r.id, []string{iam.GrantType + ":" + string(r.web.UID) + "/door#u@" + iam.UserSubject("eve")}, nil)
 			},
-			Done: func(testenv.RightCase) { r.awaitTuples(r.id, declared...) },
+			AwaitDone: func(testenv.RightCase) { r.awaitTuples(r.id, declared...) },
 		},
 	}
 	for _, kind := range kinds.IAMKinds() {

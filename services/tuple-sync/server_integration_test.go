@@ -165,7 +165,7 @@ func originsOf(m *tuplev1.Decision) (all []string) {
 }
 
 // OpenFGA ends a list at its limit without a mark.
-func TestListsThatReachTheLimitOfOpenFGAAreMarked(t *testing.T) {
+func TestListsThatReachLimitOfOpenFGAAreMarked(t *testing.T) {
 	const limit = 1000 // The default of OpenFGA and of tuple-sync.
 	b := newTestEnv(t)
 	client := clientOf(b.serve())
@@ -189,7 +189,7 @@ func TestListsThatReachTheLimitOfOpenFGAAreMarked(t *testing.T) {
 }
 
 // Each answer follows a change at once, without a wait in between.
-func TestAnswersAfterAnObjectIncludeIt(t *testing.T) {
+func TestAnswersWithMinObjectIncludeIt(t *testing.T) {
 	b := newTestEnv(t)
 	client := clientOf(b.serve())
 	b.store("demo", "document:1#viewer@user:0")

@@ -32,10 +32,10 @@ func TestTupleSyncConvergesUnderRandomFaults(t *testing.T) {
 		b.write(ids[name], []string{foreign}, nil)
 	}
 	torture := &testenv.DisruptionSuite{
-		Bed: b.Env, Reflector: b.StartReflector(), Service: topology.TupleSync, OpenFGA: true,
-		Serve:  func() *testenv.RunningService { return b.serve(short) },
-		Happen: b.happen, AsDeclared: func() error { return b.asDeclared(ids) },
-		Rounds: 3, Steps: 11, Pace: 15 * time.Millisecond, Within: 3 * soon, Failing: 10,
+		Env: b.Env, Reflector: b.StartReflector(), Service: topology.TupleSync, OpenFGA: true,
+		Serve:        func() *testenv.RunningService { return b.serve(short) },
+		RandomChange: b.happen, CheckBackend: func() error { return b.asDeclared(ids) },
+		Rounds: 3, ChangesPerDisruption: 11, ChangeInterval: 15 * time.Millisecond, ConvergeTimeout: 3 * soon, FailurePercent: 10,
 	}
 	torture.Run()
 }

@@ -66,7 +66,7 @@ func TestManyTuplesAreWrittenAndDeletedInChunks(t *testing.T) {
 	}
 }
 
-func TestInvalidTupleBlocksNoOtherAndIsNotWritten(t *testing.T) {
+func TestInvalidTupleIsNotWrittenAndDoesNotBlockOthers(t *testing.T) {
 	good := many(0, 50)
 	b, id := demo(t, append(slices.Clone(good), third)...)
 	b.awaitTuples(id, append(slices.Clone(good), foreign)...)
@@ -158,7 +158,7 @@ func TestPendingTuplesAreWrittenWithModel(t *testing.T) {
 	b.expectResult(models, "one", eventv1.Outcome_OUTCOME_APPLIED)
 }
 
-func TestSyncedStoreNeedsNoWrites(t *testing.T) {
+func TestSyncedStoreDoesNotNeedWrites(t *testing.T) {
 	b := newTestEnv(t)
 	b.store("demo", many(0, 150)...)
 	id := b.synced("demo", docs)

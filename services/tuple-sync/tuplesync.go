@@ -49,7 +49,7 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	writer := &storeWriter{openFGA: parts.OpenFGA, metrics: metrics}
 	r := &reconciler{declared: declared.New(declared.Config{
 		State: state, View: parts.View, Home: cfg.Cluster, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
-		Replica: parts.Replica, Now: bootclock.Now, Settling: cfg.Takeover.Settling, Writer: writer,
+		Replica: parts.Replica, Now: bootclock.Now, Settling: cfg.Takeover.SettlingTime, Writer: writer,
 		Retention: cfg.RemovedTuplesRetention, Restored: func(n int) { metrics.restored.Add(float64(n)) },
 	}), derived: derived.New(derived.Config{
 		State: iam, View: parts.View, Verifier: verify.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics),

@@ -66,7 +66,7 @@ func (b *testEnv) runOn(kube *rest.Config) (stop func(), url string) {
 
 func (b *testEnv) runAs(cfg watcher.Config, kube *rest.Config) (stop func(), url string) {
 	b.t.Helper()
-	cfg.RPC.Auth = rpc.None
+	cfg.RPC.Auth = rpc.AuthNone
 	return b.runAsking(cfg, kube)
 }
 

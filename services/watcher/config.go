@@ -52,7 +52,7 @@ const minTombstoneTTL = time.Hour
 func Defaults() Config {
 	c := Config{
 		Config: service.Defaults(), StreamReplicas: 1, Publishers: 64, TombstoneTTL: topology.TombstoneTTL,
-		LeaseNamespace: cmp.Or(os.Getenv("POD_NAMESPACE"), rbac.Namespace), LeaseName: rbac.Lease,
+		LeaseNamespace: cmp.Or(os.Getenv("POD_NAMESPACE"), rbac.Namespace), LeaseName: rbac.WatcherLease,
 		Identity: os.Getenv("POD_NAME"),
 	}
 	// The watcher detects all known faults of the stream at once. The resync is for unknown ones.

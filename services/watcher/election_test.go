@@ -235,7 +235,7 @@ func TestElectionLeaderWithoutNATSResigns(t *testing.T) {
 	})
 }
 
-func TestALeaderWhoseReadsAreNotAnsweredMakesWay(t *testing.T) {
+func TestLeaderResignsWhenReadsAreNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := runElections(t, "a", "b")
 		defer endAll(t, all)

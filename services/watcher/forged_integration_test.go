@@ -25,7 +25,7 @@ func (b *testEnv) forge(name string, edit func(*nats.Msg, *event.Change)) {
 	b.t.Helper()
 	last := b.last(name)
 	msg, c := &nats.Msg{Subject: topology.ChangeSubject(store(name)), Header: nats.Header{}}, last.Change
-	msg.Header.Set(publish.HeaderMeaning, last.ContentHash)
+	msg.Header.Set(publish.HeaderContentHash, last.ContentHash)
 	edit(msg, &c)
 	data, err := c.Marshal()
 	if err != nil {

@@ -125,7 +125,7 @@ func TestResumedHaltIsNotAdopted(t *testing.T) {
 	}
 }
 
-func TestHaltHasNoDigestBeforeTheLeaseHoldsItsKey(t *testing.T) {
+func TestHaltLacksDigestUntilLeaseHoldsItsKey(t *testing.T) {
 	l := &fakeLeaseAPI{err: errors.New("down")}
 	h := l.replica(t)
 	h.Begin("forged")
@@ -135,7 +135,7 @@ func TestHaltHasNoDigestBeforeTheLeaseHoldsItsKey(t *testing.T) {
 	}
 }
 
-func TestLeaseHoldsABoundedNumberOfKeys(t *testing.T) {
+func TestLeaseHoldsBoundedNumberOfKeys(t *testing.T) {
 	l := &fakeLeaseAPI{}
 	h := l.replica(t)
 	var keys []string

@@ -45,7 +45,7 @@ func ready(t testing.TB, url, why string) {
 }
 
 // The Lease can be renewed, and watches are open: only reads show that the API server answers.
-func TestALeaderWhoseReadsAreNotAnsweredMakesWay(t *testing.T) {
+func TestLeaderResignsWhenReadsAreNotAnswered(t *testing.T) {
 	b := newTestEnv(t)
 	_, leader := b.runOn(b.kube.ServiceConfig(t, topology.Watcher))
 	ready(t, leader, "")

@@ -50,7 +50,7 @@ func TestStandbyTakesOverFromKilledLeader(t *testing.T) {
 	}
 }
 
-func TestFrozenLeaderOverwritesNothingAfterDeposition(t *testing.T) {
+func TestFrozenLeaderDoesNotOverwriteAfterDeposition(t *testing.T) {
 	b := newTestEnv(t)
 	b.order()
 	sleeper := b.start("first")
@@ -73,7 +73,7 @@ func TestFrozenLeaderOverwritesNothingAfterDeposition(t *testing.T) {
 	b.leads("still")
 }
 
-func TestStandbyReadsNoObjects(t *testing.T) {
+func TestStandbyDoesNotReadObjects(t *testing.T) {
 	b := newTestEnv(t)
 	b.run()
 	b.leads("first leads")

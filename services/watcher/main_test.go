@@ -12,7 +12,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if testenv.IsSpawned() {
+	if testenv.PrepareIfSpawned() {
 		cfg := watcher.Defaults()
 		service.Main(topology.Watcher, cfg.BindFlags, func(ctx context.Context) error { return watcher.Run(ctx, cfg) })
 	}

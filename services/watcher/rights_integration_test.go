@@ -44,12 +44,12 @@ func TestWatcherReportsEachMissingRight(t *testing.T) {
 	r.administrator = r.kube.CreateAdministrator(t, "administrator")
 	r.suite = testenv.RightsSuite{
 		Env:     &testenv.Env{T: t, Kube: r.kube, NATS: r.nats, JS: r.js},
-		Service: topology.Watcher, Log: &testenv.LogBuffer{}, Start: r.start, Uses: r.uses(),
-		Idle: func() { // A watcher is ready before it leads and creates the streams.
+		Service: topology.Watcher, Log: &testenv.LogBuffer{}, Start: r.start, Triggers: r.uses(),
+		AwaitIdle: func() { // A watcher is ready before it leads and creates the streams.
 			ready(r.suite.T, r.suite.URL(), "")
 			r.awaitCurrent()
 		},
-		Call: func(ctx context.Context, caller *http.Client, url string) error {
+		CallWithoutRights: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := syncv1connect.NewSyncServiceClient(caller, url).GetStatus(ctx, &syncv1.GetStatusRequest{})
 			return err
 		},
@@ -62,7 +62,7 @@ func (r *revokedRightEnv) start() *testenv.RunningService {
 	for _, kind := range kinds.ConsumedKinds() {
 		cfg.Kinds = append(cfg.Kinds, kind.GroupResource.String())
 	}
-	cfg.RPC.Auth = rpc.Kubernetes
+	cfg.RPC.Auth = rpc.AuthKubernetes
 	cfg.Embed.Log = r.suite.Log.Logger(r.t, slog.LevelInfo)
 	stop, url := r.runAsking(cfg, r.kube.ServiceConfig(r.t, topology.Watcher))
 	return &testenv.RunningService{URL: url, Stop: stop}
@@ -72,31 +72,31 @@ func (r *revokedRightEnv) start() *testenv.RunningService {
 func (r *revokedRightEnv) uses() map[string]testenv.RightTrigger {
 	restart := func(testenv.RightCase) { r.suite.Restart() }
 	notReady := func(c testenv.RightCase) { ready(r.suite.T, r.suite.URL(), c.DenialText()) }
-	leads := testenv.RightTrigger{Need: restart, Reported: notReady, Unlogged: true}
+	leads := testenv.RightTrigger{RequireRight: restart, AwaitReport: notReady, SkipLog: true}
 	makesLease := leads
-	makesLease.Need = func(testenv.RightCase) { r.suite.Restart(r.deleteLease) }
-	follows := testenv.RightTrigger{Need: restart, Done: func(testenv.RightCase) { r.awaitCurrent() }}
+	makesLease.RequireRight = func(testenv.RightCase) { r.suite.Restart(r.deleteLease) }
+	follows := testenv.RightTrigger{RequireRight: restart, AwaitDone: func(testenv.RightCase) { r.awaitCurrent() }}
 	return map[string]testenv.RightTrigger{
 		"create leases": makesLease, "get leases": leads, "update leases": leads,
 		"list *": follows, "watch *": follows,
 		"create events": { // They report forged messages.
 			Prepare: func(c testenv.RightCase) { r.apply(c.Name, "honest"); r.becomes() },
-			Need: func(c testenv.RightCase) {
+			RequireRight: func(c testenv.RightCase) {
 				r.forge(c.Name, func(_ *nats.Msg, forged *event.Change) { falsify(forged, "99999") })
 			},
-			Done: func(testenv.RightCase) { r.becomes() },
+			AwaitDone: func(testenv.RightCase) { r.becomes() },
 		},
 		"get *": {
-			Need: func(c testenv.RightCase) { r.replays(c, connect.CodeUnavailable) },
-			Done: func(c testenv.RightCase) { r.replays(c, connect.CodeNotFound) },
-			Keep: func(c testenv.RightCase) { r.replays(c, connect.CodeNotFound) },
+			RequireRight: func(c testenv.RightCase) { r.replays(c, connect.CodeUnavailable) },
+			AwaitDone:    func(c testenv.RightCase) { r.replays(c, connect.CodeNotFound) },
+			UseRight:     func(c testenv.RightCase) { r.replays(c, connect.CodeNotFound) },
 		},
 	}
 }
 
 func (r *revokedRightEnv) deleteLease() {
 	leases := kubernetes.NewForConfigOrDie(r.kube.AdminConfig()).CoordinationV1().Leases(rbac.Namespace)
-	if err := leases.Delete(r.suite.T.Context(), rbac.Lease, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := leases.Delete(r.suite.T.Context(), rbac.WatcherLease, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		r.suite.T.Fatal(err)
 	}
 }
@@ -121,7 +121,7 @@ func (r *revokedRightEnv) awaitCurrent() {
 func (r *revokedRightEnv) replays(c testenv.RightCase, want connect.Code) {
 	r.suite.T.Helper()
 	ref := &eventv1.ObjectRef{Cluster: "local", Group: c.Group, Resource: c.Resource, Name: "nobody"}
-	if !c.Kind.Global {
+	if !c.Kind.ClusterScoped {
 		ref.Namespace = "default"
 	}
 	client := syncv1connect.NewSyncServiceClient(r.administrator, r.suite.URL())

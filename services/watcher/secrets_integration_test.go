@@ -105,7 +105,7 @@ func (b *secretTestEnv) namespace(name string) {
 func (b *secretTestEnv) allow(namespace string) {
 	b.t.Helper()
 	b.namespace(namespace)
-	for _, account := range rbac.Accounts() {
+	for _, account := range rbac.ServiceAccounts() {
 		if account.Service != topology.Watcher {
 			continue
 		}
@@ -115,7 +115,7 @@ func (b *secretTestEnv) allow(namespace string) {
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: rbac.Namespace, Name: account.Service}},
 		}, metav1.CreateOptions{})
 		if err == nil {
-			err = devserver.AwaitRight(b.t.Context(), b.kube.AdminConfig(), account.UserName(), namespace, account.Secrets[0])
+			err = devserver.AwaitUserRight(b.t.Context(), b.kube.AdminConfig(), account.UserName(), namespace, account.Secrets[0])
 		}
 		if err != nil {
 			b.t.Fatal(err)
@@ -235,7 +235,7 @@ func (b *secretTestEnv) gone(namespace, name string) {
 // untold expects no message about a Secret, once the stream holds a later change.
 func (b *secretTestEnv) untold(namespace, name string) {
 	b.t.Helper()
-	if last, err := b.p.LastChange(b.t.Context(), secretKey(namespace, name)); !errors.Is(err, publish.ErrNone) {
+	if last, err := b.p.LastChange(b.t.Context(), secretKey(namespace, name)); !errors.Is(err, publish.ErrNoMessage) {
 		b.t.Errorf("of %s the bus has %+v, %v", name, last.Entry, err)
 	}
 }
@@ -409,7 +409,7 @@ func TestRestartedWatcherCorrectsSecrets(t *testing.T) {
 
 // A watcher without the right to the Secrets of one namespace follows everything else, and logs the missing right. The
 // Secrets of that namespace leave the stream.
-func TestForbiddenSecretNamespaceBlocksNothing(t *testing.T) {
+func TestForbiddenSecretNamespaceDoesNotBlockOthers(t *testing.T) {
 	b := newSecretTestEnv(t, "team-a", "team-b")
 	for _, namespace := range []string{"team-a", "team-b"} {
 		b.secret(namespace, "passwords")

@@ -169,7 +169,7 @@ func TestRegisteredKindIsPublishedAsMetadata(t *testing.T) {
 	})
 }
 
-func TestForbiddenKindBlocksNoOther(t *testing.T) {
+func TestForbiddenKindDoesNotBlockOthers(t *testing.T) {
 	b := newTargetTestEnv(t)
 	b.register("ConfigMap", "configmaps")
 	b.register("Nothing", "nothings")
@@ -203,7 +203,7 @@ func TestUnregisteredKindIsWithdrawn(t *testing.T) {
 	withdrawn := func(when string) {
 		t.Helper()
 		b.tells("configmaps", (*eventv1.SnapshotMarker).GetWithdrawn)
-		if _, err := b.p.LastChange(t.Context(), target("two")); !errors.Is(err, publish.ErrNone) {
+		if _, err := b.p.LastChange(t.Context(), target("two")); !errors.Is(err, publish.ErrNoMessage) {
 			t.Errorf("%s: the bus has its object still: %v", when, err)
 		}
 	}
@@ -237,7 +237,7 @@ func TestLeaderReplacesMarkerOfFormerLeader(t *testing.T) {
 		}
 		b.tells("configmaps", func(m *eventv1.SnapshotMarker) bool { return observed(m) && !m.GetWithdrawn() })
 	}
-	if _, err := b.p.PurgeTargets(t.Context(), "local", core("configmaps")); err != nil {
+	if _, err := b.p.PurgeTargetKind(t.Context(), "local", core("configmaps")); err != nil {
 		t.Fatal(err)
 	}
 	b.has(target("four"))

@@ -164,7 +164,7 @@ func TestWatcherRefillsWipedStreams(t *testing.T) {
 	}
 }
 
-func TestServerOutageLosesNoChange(t *testing.T) {
+func TestServerOutageDoesNotLoseChange(t *testing.T) {
 	b := newTestEnv(t)
 	for i := range 10 {
 		b.apply(fmt.Sprint("s", i), "1")

@@ -44,7 +44,7 @@ func TestMinObjectWaitsForOwnWrite(t *testing.T) {
 	b.mayGet(false, after(kinds.IAMUsers(), "alice"))
 }
 
-func TestKnownStaleStateAllowsNothing(t *testing.T) {
+func TestKnownStaleStateDoesNotAllow(t *testing.T) {
 	b := newBed(t)
 	reflector := b.StartReflector()
 	b.protect()
@@ -354,7 +354,7 @@ func TestUncountedGroupsAreNotAllowed(t *testing.T) {
 	}
 }
 
-func TestMissingProjectEndpointAllowsNothing(t *testing.T) {
+func TestMissingProjectEndpointDoesNotAllow(t *testing.T) {
 	b := newBed(t)
 	b.StartReflector()
 	b.protect()

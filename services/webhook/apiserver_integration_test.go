@@ -165,9 +165,9 @@ func TestProjectEndpointRequiresRoleOnProject(t *testing.T) {
 	answers(alice, list, http.StatusForbidden)
 }
 
-// TestShadowModeAllowsNothing verifies that shadow mode allows nothing, and counts the decisions
+// TestShadowModeDoesNotAllow verifies that shadow mode allows nothing, and counts the decisions
 // that would allow access.
-func TestShadowModeAllowsNothing(t *testing.T) {
+func TestShadowModeDoesNotAllow(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, func(c *webhook.Config) { set(c); c.Subject, c.Authorizer.Shadow = webhook.ByUIDOrName, true })
 	b.StartReflector()

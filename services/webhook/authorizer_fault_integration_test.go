@@ -113,9 +113,9 @@ func (a *asker) refused(t *testing.T, b *bed) {
 	})
 }
 
-// TestFaultsCauseNoAnswer sends questions about alice, who always has a role, and about mallory, who never has. Faults
-// of webhook, NATS and OpenFGA must not change any answer.
-func TestFaultsCauseNoAnswer(t *testing.T) {
+// TestFaultsDoNotCauseAnswer sends questions about alice, who always has a role, and about mallory, who never has.
+// Faults of webhook, NATS and OpenFGA must not change any answer.
+func TestFaultsDoNotCauseAnswer(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, set)
 	reflector := b.StartReflector()

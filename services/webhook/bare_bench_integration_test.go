@@ -81,7 +81,7 @@ func (b *bed) fill(client *fga.Client, store, model string) {
 	}
 	put(iam.UserType+":*", iam.RelationOf(projects+"/projects.get"), iam.RoleObject(role))
 	for i := range bindings {
-		target := iam.ObjectName(projects+"/Project", "", fmt.Sprint("project-", i%most))
+		target := iam.OpenFGAObject(projects+"/Project", "", fmt.Sprint("project-", i%most))
 		grant := iam.GrantObject(role, target)
 		if i < most {
 			put(iam.RoleObject(role), "r", grant)

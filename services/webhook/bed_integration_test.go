@@ -25,7 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if testenv.IsSpawned() {
+	if testenv.PrepareIfSpawned() {
 		cfg := webhook.Defaults()
 		service.Main(topology.Webhook, cfg.BindFlags, func(ctx context.Context) error { return webhook.Run(ctx, cfg) })
 	}
@@ -107,7 +107,7 @@ func (b *bed) object(kind kinds.Kind, name string, spec any) *unstructured.Unstr
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	if !kind.Global {
+	if !kind.ClusterScoped {
 		u.SetNamespace(namespace)
 	}
 	if spec == nil {
@@ -175,7 +175,7 @@ func (b *bed) own(project string) {
 func (b *bed) say(kind kinds.Kind, of, field, name, uid string) {
 	b.T.Helper()
 	patch := fmt.Sprintf(`{"status":{%q:{"name":%q,"uid":%q}}}`, field, name, uid)
-	if !kind.Global {
+	if !kind.ClusterScoped {
 		kind = kind.InNamespace(namespace)
 	}
 	b.Patch(kind, of, patch, "status")
@@ -188,7 +188,7 @@ func subjectFromMessage(kind, name, uid string) map[string]any {
 // after names an object that the answer must include.
 func after(kind kinds.Kind, name string) *accessv1.AtLeast {
 	ref := &eventv1.ObjectRef{Group: kind.Group, Resource: kind.Resource, Name: name}
-	if !kind.Global {
+	if !kind.ClusterScoped {
 		ref.Namespace = namespace
 	}
 	return &accessv1.AtLeast{Object: ref}

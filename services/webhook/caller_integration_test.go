@@ -33,7 +33,7 @@ func (b *bed) mayReview(account string) {
 }
 
 func TestAccessQueriesRequireReviewRightForOthers(t *testing.T) {
-	b := newBedWith(t, func(c *webhook.Config) { c.RPC.Auth = rpc.Kubernetes })
+	b := newBedWith(t, func(c *webhook.Config) { c.RPC.Auth = rpc.AuthKubernetes })
 	b.StartReflector()
 	uid, bot := b.account("bot")
 	_, b.client = b.account("reviewer")

@@ -91,7 +91,7 @@ func TestEveryMethodValidatesMinRevision(t *testing.T) {
 func TestCountRightsThatFit(t *testing.T) {
 	rights := func(gives ...int) (page []authz.HeldRole) {
 		for _, n := range gives {
-			page = append(page, authz.HeldRole{Gives: n})
+			page = append(page, authz.HeldRole{PermissionCount: n})
 		}
 		return page
 	}

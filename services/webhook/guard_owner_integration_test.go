@@ -83,8 +83,8 @@ func TestWebhookRefusesTakeoverOfUnknownKind(t *testing.T) {
 	b := newGuardedBed(t)
 	reflector := b.StartReflector()
 	pond := kinds.TargetKind(event.GroupResource{Group: "iam.miloapis.com", Resource: "ponds"}, "v1", "Pond")
-	pond.Global = true
-	b.Kube.ApplyDefinition(t, pond)
+	pond.ClusterScoped = true
+	b.Kube.ApplyCRD(t, pond)
 	b.protect()
 	b.create(kinds.ProtectedResources(), "pond", map[string]any{
 		"serviceRef": map[string]any{"name": "iam.miloapis.com"}, "kind": "Pond", "singular": "pond", "plural": "ponds",

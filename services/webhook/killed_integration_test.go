@@ -16,9 +16,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// TestKilledWebhookAllowsNoRevokedUser kills webhook repeatedly under load. A role that was lost meanwhile
+// TestKilledWebhookDoesNotAllowRevokedUser kills webhook repeatedly under load. A role that was lost meanwhile
 // allows no access after the restart, and a kept role always does.
-func TestKilledWebhookAllowsNoRevokedUser(t *testing.T) {
+func TestKilledWebhookDoesNotAllowRevokedUser(t *testing.T) {
 	const lives = 5
 	address := freeAddress(t)
 	b := &bed{Env: testenv.NewEnv(t)}

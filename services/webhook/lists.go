@@ -25,7 +25,7 @@ func (s *accessServer) WhoCan(ctx context.Context, r *accessv1.WhoCanRequest) (*
 	q := s.queryFromRequest(x, authz.Subject{}, r.GetVerb(), r.GetResource())
 	all, more := x.ListAllowedPrincipals(q, maxHolders)
 	all = slices.DeleteFunc(all, func(h authz.AllowedPrincipal) bool {
-		return h.Principal.Sort == authz.TokenGroup && !s.isEffectiveGroup(h.Principal.Name)
+		return h.Principal.Kind == authz.TokenGroup && !s.isEffectiveGroup(h.Principal.Name)
 	})
 	page, next, err := rpc.Paginate(all, holderKey, r)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *accessServer) isEffectiveGroup(group string) bool {
 func countRightsThatFit(page []authz.HeldRole) int {
 	listed := 0
 	for i, right := range page {
-		if listed += right.Gives; i > 0 && listed > maxPermissions {
+		if listed += right.PermissionCount; i > 0 && listed > maxPermissions {
 			return i
 		}
 	}

@@ -48,7 +48,7 @@ func toPlaceMessage(p authz.Scope) *accessv1.Place {
 
 // toPrincipalMessage converts a principal. The numbers of both enumerations are equal.
 func toPrincipalMessage(p authz.Principal) *accessv1.Principal {
-	return &accessv1.Principal{Kind: accessv1.Principal_Kind(p.Sort), Name: toOptionalNameMessage(p.Ref), Uid: p.UID}
+	return &accessv1.Principal{Kind: accessv1.Principal_Kind(p.Kind), Name: toOptionalNameMessage(p.Ref), Uid: p.UID}
 }
 
 func toGrantMessage(p authz.Proof) *accessv1.Grant {
@@ -58,13 +58,13 @@ func toGrantMessage(p authz.Proof) *accessv1.Grant {
 }
 
 func toHolderMessage(h authz.AllowedPrincipal) *accessv1.Holder {
-	return &accessv1.Holder{Principal: toPrincipalMessage(h.Principal), Grant: toGrantMessage(h.Why), Membership: toOptionalNameMessage(h.Membership)}
+	return &accessv1.Holder{Principal: toPrincipalMessage(h.Principal), Grant: toGrantMessage(h.Proof), Membership: toOptionalNameMessage(h.Membership)}
 }
 
 func toRightMessage(x *authz.Index, r authz.HeldRole) *accessv1.Right {
 	return &accessv1.Right{
-		Grant: toGrantMessage(r.Why), Membership: toOptionalNameMessage(r.Membership),
-		Permissions: x.RolePermissionsOn(r.Why.Role, r.Why.At),
+		Grant: toGrantMessage(r.Proof), Membership: toOptionalNameMessage(r.Membership),
+		Permissions: x.RolePermissionsOn(r.Proof.Role, r.Proof.At),
 	}
 }
 
@@ -98,15 +98,15 @@ func toProtectedResourceMessage(registry *iam.Registry, k *iam.RegisteredKind) *
 func joinKey(parts ...string) string { return strings.Join(parts, "\x00") }
 
 func principalKey(p authz.Principal) string {
-	return joinKey(strconv.Itoa(int(p.Sort)), p.Namespace, p.Name, p.UID)
+	return joinKey(strconv.Itoa(int(p.Kind)), p.Namespace, p.Name, p.UID)
 }
 
 func holderKey(h authz.AllowedPrincipal) string { return principalKey(h.Principal) }
 
 func rightKey(r authz.HeldRole) string {
 	all := "1"
-	if r.Why.At.All {
+	if r.Proof.At.All {
 		all = "0"
 	}
-	return joinKey(r.Why.At.Type, all, r.Why.At.Namespace, r.Why.At.Name, r.Why.Role.Namespace, r.Why.Role.Name, principalKey(r.Why.Principal))
+	return joinKey(r.Proof.At.Type, all, r.Proof.At.Namespace, r.Proof.At.Name, r.Proof.Role.Namespace, r.Proof.Role.Name, principalKey(r.Proof.Principal))
 }

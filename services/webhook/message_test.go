@@ -65,27 +65,27 @@ func TestPageKeysSortLikeLists(t *testing.T) {
 	ref := func() authz.Ref { return refs[r.IntN(len(refs))] }
 	principal := func() authz.Principal {
 		sorts := []authz.PrincipalKind{authz.User, authz.ServiceAccount, authz.CoreServiceAccount, authz.Group, authz.TokenGroup}
-		return authz.Principal{Sort: sorts[r.IntN(len(sorts))], Ref: ref(), UID: []string{"", "1", "10", "2"}[r.IntN(4)]}
+		return authz.Principal{Kind: sorts[r.IntN(len(sorts))], Ref: ref(), UID: []string{"", "1", "10", "2"}[r.IntN(4)]}
 	}
 	right := func() (right authz.HeldRole) {
-		right.Why = authz.Proof{Role: ref(), Principal: principal()}
-		if right.Why.At = (authz.Scope{Type: []string{"a/B", "a.b/C", "a/Bc"}[r.IntN(3)], Ref: ref()}); r.IntN(2) == 0 {
-			right.Why.At.Ref, right.Why.At.All = authz.Ref{}, true
+		right.Proof = authz.Proof{Role: ref(), Principal: principal()}
+		if right.Proof.At = (authz.Scope{Type: []string{"a/B", "a.b/C", "a/Bc"}[r.IntN(3)], Ref: ref()}); r.IntN(2) == 0 {
+			right.Proof.At.Ref, right.Proof.At.All = authz.Ref{}, true
 		}
 		return right
 	}
 	for range 100_000 {
 		a, b := right(), right()
 		if r.IntN(2) == 0 {
-			b.Why.At = a.Why.At
+			b.Proof.At = a.Proof.At
 		}
 		if r.IntN(2) == 0 {
-			b.Why.Role = a.Why.Role
+			b.Proof.Role = a.Proof.Role
 		}
-		if got, want := strings.Compare(rightKey(a), rightKey(b)), cmp.Or(a.Why.At.Compare(b.Why.At), a.Why.Role.Compare(b.Why.Role), a.Why.Principal.Compare(b.Why.Principal)); got != want {
+		if got, want := strings.Compare(rightKey(a), rightKey(b)), cmp.Or(a.Proof.At.Compare(b.Proof.At), a.Proof.Role.Compare(b.Proof.Role), a.Proof.Principal.Compare(b.Proof.Principal)); got != want {
 			t.Fatalf("comparison of %+v and %+v: got %d, want %d", a, b, got, want)
 		}
-		p, q := authz.AllowedPrincipal{Principal: a.Why.Principal}, authz.AllowedPrincipal{Principal: b.Why.Principal}
+		p, q := authz.AllowedPrincipal{Principal: a.Proof.Principal}, authz.AllowedPrincipal{Principal: b.Proof.Principal}
 		if got, want := strings.Compare(holderKey(p), holderKey(q)), p.Principal.Compare(q.Principal); got != want {
 			t.Fatalf("comparison of %+v and %+v: got %d, want %d", p, q, got, want)
 		}

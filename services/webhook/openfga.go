@@ -35,7 +35,7 @@ var (
 // openFGAClient lists the calls of OpenFGA that questions need.
 type openFGAClient interface {
 	Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error)
-	ReadOwnerTuples(ctx context.Context, storeID string) ([]iam.Tuple, error)
+	ReadStoreOwnerTuples(ctx context.Context, storeID string) ([]iam.Tuple, error)
 }
 
 // openFGADecider implements [Decider] by OpenFGA. The index decides questions that cannot be sent to OpenFGA.
@@ -158,11 +158,11 @@ func (o *openFGADecider) checkStoreOwner(ctx context.Context, store *corev1alpha
 		return err
 	}
 	now := time.Now()
-	named, err := o.backend.ReadOwnerTuples(ctx, id)
+	named, err := o.backend.ReadStoreOwnerTuples(ctx, id)
 	if err != nil {
 		return fmt.Errorf("finding out whose the store is: %w", err)
 	}
-	if ours, _ := iam.CompareOwnerTuples(iam.StoreOwnerTuple(store.Name, cluster), named); !ours {
+	if ours, _ := iam.CompareStoreOwnerTuples(iam.StoreOwnerTuple(store.Name, cluster), named); !ours {
 		return errNotAdopted
 	}
 	o.adopted.Store(&verifiedOwnership{id, now})

@@ -29,9 +29,9 @@ import (
 	"github.com/entail-dev/entail/services/webhook"
 )
 
-// TestOpenFGADecidesAndOutageAllowsNothing lets OpenFGA decide. A yes of OpenFGA counts only if a binding gives it,
+// TestOpenFGADecidesAndOutageDoesNotAllow lets OpenFGA decide. A yes of OpenFGA counts only if a binding gives it,
 // too.
-func TestOpenFGADecidesAndOutageAllowsNothing(t *testing.T) {
+func TestOpenFGADecidesAndOutageDoesNotAllow(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := &bed{Env: testenv.NewEnv(t)}
 	b.set = func(cfg *webhook.Config) {
@@ -80,7 +80,7 @@ func TestOpenFGADecidesAndOutageAllowsNothing(t *testing.T) {
 // letsIn returns the tuples by which a user may get a project, and the one of them that names the user.
 func letsIn(user, project string) (given []*openfgav1.TupleKey, subject *openfgav1.TupleKey) {
 	role := &iamv1alpha1.Role{ObjectMeta: metav1.ObjectMeta{UID: "r"}}
-	target := iam.ObjectName(projects+"/Project", "", project)
+	target := iam.OpenFGAObject(projects+"/Project", "", project)
 	grant := iam.GrantObject(role, target)
 	tuple := func(user, relation, object string) *openfgav1.TupleKey {
 		return &openfgav1.TupleKey{User: user, Relation: relation, Object: object}
@@ -130,9 +130,9 @@ func TestOpenFGAAnswersAreCachedUntilChange(t *testing.T) {
 	b.mayGet(false, after(kinds.PolicyBindings(), "on-web"))
 }
 
-// TestFlappingOpenFGACausesNoWrongAnswer delays, fails and restarts OpenFGA under load. Each answer, kept
+// TestFlappingOpenFGADoesNotCauseWrongAnswer delays, fails and restarts OpenFGA under load. Each answer, kept
 // or new, is as declared, and a revocation counts once OpenFGA has it.
-func TestFlappingOpenFGACausesNoWrongAnswer(t *testing.T) {
+func TestFlappingOpenFGADoesNotCauseWrongAnswer(t *testing.T) {
 	for name, cached := range map[string]int{"asked each time": 0, "kept": 64} {
 		t.Run(name, func(t *testing.T) {
 			address, set := authorizerOf(t)

@@ -37,7 +37,7 @@ func (a *answers) Check(_ context.Context, r *openfgav1.CheckRequest) (*openfgav
 	return &openfgav1.CheckResponse{Allowed: a.allowed}, errors.Join(a.err, a.unanswered)
 }
 
-func (a *answers) ReadOwnerTuples(context.Context, string) ([]iam.Tuple, error) {
+func (a *answers) ReadStoreOwnerTuples(context.Context, string) ([]iam.Tuple, error) {
 	a.reads++
 	return a.owners, a.err
 }
@@ -176,7 +176,7 @@ func TestOpenFGAIsNotCalledForUnknownPermission(t *testing.T) {
 // TestIndexDecidesForTooManyOwners gives an object more owners than the index visits. OpenFGA would visit all,
 // so only the index is used and the answers agree.
 func TestIndexDecidesForTooManyOwners(t *testing.T) {
-	for owners, asked := range map[int]int{authz.MostOwners: 1, authz.MostOwners + 1: 0} {
+	for owners, asked := range map[int]int{authz.MaxOwners: 1, authz.MaxOwners + 1: 0} {
 		a := &answers{allowed: true}
 		o, _ := asking(a)
 		x, oak := o.told(), &iam.BindingTarget{UID: "2"}

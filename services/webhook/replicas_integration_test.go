@@ -155,9 +155,9 @@ func (r *replica) metric(t *testing.T, name string) float64 {
 	return value
 }
 
-// TestFrozenReplicaAllowsNoRevokedUser stops a replica and continues it after the watcher
+// TestFrozenReplicaDoesNotAllowRevokedUser stops a replica and continues it after the watcher
 // has fallen silent. The replica then reads old barriers, which must count as old.
-func TestFrozenReplicaAllowsNoRevokedUser(t *testing.T) {
+func TestFrozenReplicaDoesNotAllowRevokedUser(t *testing.T) {
 	r := newReplicated(t)
 	r.second.Signal(syscall.SIGSTOP)
 	r.beats(3)
@@ -252,9 +252,9 @@ func (r *replicated) alike(t *testing.T) error {
 	return nil
 }
 
-// TestRestoredStreamRestoresNoAccess restores NATS from a backup. It lacks changes that the replicas
+// TestRestoredStreamDoesNotRestoreAccess restores NATS from a backup. It lacks changes that the replicas
 // have read, and uses their numbers again. Earlier revocations must stay in force, and later ones must be received.
-func TestRestoredStreamRestoresNoAccess(t *testing.T) {
+func TestRestoredStreamDoesNotRestoreAccess(t *testing.T) {
 	r := newReplicated(t)
 	r.NATS.Stop()
 	restore := r.NATS.Backup(t)

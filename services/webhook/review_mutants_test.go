@@ -19,7 +19,7 @@ func reviewMutants() map[string]mutant.Mutant {
 		"an organization has all namespaces":             {parent, "r.Namespace != \"\" && r.Namespace != within &&", "r.Namespace == \"-\" && r.Namespace != within &&"},
 		"an organization's question is about all":        {parent, "r.Namespace == \"\" && rules.IsNamespacedType(typ)", "r.Namespace == \"-\" && rules.IsNamespacedType(typ)"},
 		"an organization has what nobody knows":          {parent, "		return r.Namespace != \"\"\n", "		return true\n"},
-		"what is in no namespace has one":                {request, "; rules.isGlobalType(k.Type) {", "; false {"},
+		"what is in no namespace has one":                {request, "; rules.isClusterScopedType(k.Type) {", "; false {"},
 		"what is to be made is there":                    {request, "		q.Name = \"\" // It may", "		_ = q.Name // It may"},
 		"what is made of an object is made of all":       {request, "r.Verb == \"create\" && r.Subresource == \"\"", "r.Verb == \"create\""},
 		"a project need not be there":                    {request, "r.Project, true\n", "r.Project, false\n"},

@@ -41,30 +41,30 @@ func TestWebhookReportsEachMissingRight(t *testing.T) {
 		if err != nil {
 			r.T.Fatal(err)
 		}
-		c.RPC.Auth, c.Admission.Service, c.Admission.Listener = rpc.Kubernetes, "default/nowhere", listener
+		c.RPC.Auth, c.Admission.Service, c.Admission.Listener = rpc.AuthKubernetes, "default/nowhere", listener
 		c.Embed.Log = r.suite.Log.Logger(r.T, slog.LevelInfo)
 	}
 	r.StartReflector()
 	r.declare() // Later the API server would call webhooks that it does not reach.
 	r.suite = testenv.RightsSuite{
-		Env: r.Env, Service: topology.Webhook, Guard: validating.Name, Log: &testenv.LogBuffer{}, Idle: r.idle,
+		Env: r.Env, Service: topology.Webhook, WebhookConfiguration: validating.Name, Log: &testenv.LogBuffer{}, AwaitIdle: r.idle,
 		Start: func() *testenv.RunningService { r.serve(); return r.running },
-		Fill: func() {
+		CreateObjects: func() {
 			_, r.client = r.account("reviewer")
 			r.mayReview("reviewer")
 		},
-		Call: func(ctx context.Context, caller *http.Client, url string) error {
+		CallWithoutRights: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := accessv1connect.NewAccessServiceClient(caller, url).CheckAccess(ctx, &accessv1.CheckAccessRequest{
 				Subject: &accessv1.Subject{User: "nobody"}, Verb: "get", Resource: projectNamed("none"),
 			})
 			return err
 		},
-		Uses: map[string]testenv.RightTrigger{
+		Triggers: map[string]testenv.RightTrigger{
 			"get namespaces": { // The first object that is too large requires the identity of the cluster.
-				Need: func(testenv.RightCase) {
+				RequireRight: func(testenv.RightCase) {
 					r.PublishOversized(kinds.Organizations(), r.object(kinds.Organizations(), "", nil).GetNamespace(), "first")
 				},
-				Reported: r.refuses,
+				AwaitReport: r.refuses,
 			},
 		},
 	}

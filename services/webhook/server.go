@@ -189,8 +189,8 @@ func (s *accessServer) ExplainAccess(ctx context.Context, r *accessv1.ExplainAcc
 	}
 	answer := &accessv1.ExplainAccessResponse{
 		Allowed: e.Allowed, Permission: q.Permission, Unregistered: e.Unregistered, NoSubject: e.NoSubject, NoObject: e.NoObject,
-		Inherits: toMessages(e.Inherits, toNameMessage), Path: toMessages(e.Path, toPlaceMessage),
-		Lacking: toMessages(e.Lacking, toGrantMessage), Revision: revision,
+		Inherits: toMessages(e.InheritancePath, toNameMessage), Path: toMessages(e.Path, toPlaceMessage),
+		Lacking: toMessages(e.RolesWithoutPermission, toGrantMessage), Revision: revision,
 		Truncated: e.Truncated, NoNamespace: s.lacksNamespace(q),
 	}
 	if e.Allowed {

@@ -44,7 +44,7 @@ func sinkMutants() map[string]mutant.Mutant {
 		"an object need not be known":                           {"server.go", "s.awaitRequestedObject(ctx, event.KeyFromRef(least.GetObject())); err != nil", "s.awaitRequestedObject(ctx, event.KeyFromRef(least.GetObject())); err != nil && false"},
 		"any object of the name is the one that is waited for":  {"expectation.go", "held.UID != e.uid || ", ""},
 		"an older state of an object is the one to wait for":    {"expectation.go", "	if same() {\n", "	if same() || true {\n"},
-		"who gives rights is judged by what was":                {"webhooks.go", "s.view.EnsureCurrent(ctx)", "s.view.Complete()"},
+		"who gives rights is judged by what was":                {"webhooks.go", "s.view.CheckCurrent(ctx)", "s.view.Complete()"},
 		"what cannot be read says what was there":               {"state.go", "	cfg.KeepUndecodable = true\n", ""},
 		"who may not answer is ready":                           {"webhook.go", `{Name: "view", Err: s.checkIndexIsFresh}, `, ""},
 		"a preview is of no revision":                           {"lists.go", "Gains: toMessages(preview.Gains, toGainMessage), Revision: revision,", "Gains: toMessages(preview.Gains, toGainMessage), Revision: revision[:0],"},

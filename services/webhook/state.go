@@ -58,12 +58,12 @@ func newIndexState(cfg informer.Config, trust bool) *indexState {
 	})
 	registerKind(s, kinds.IAMRoles(), func(x *authz.Index, k event.Key, o *iamv1alpha1.Role) { x.SetRole(k.Namespace, k.Name, o) })
 	registerStreamedKind(s, kinds.PolicyBindings(), func(x *authz.Index, k event.Key, o *iamv1alpha1.PolicyBinding) { x.SetBinding(k.Namespace, k.Name, o) },
-		(*authz.Index).MatchesBinding)
+		(*authz.Index).IsBindingUpToDate)
 	registerKind(s, kinds.IAMGroups(), func(x *authz.Index, k event.Key, o *iamv1alpha1.Group) { x.SetGroup(k.Namespace, k.Name, o) })
 	registerKind(s, kinds.GroupMemberships(), func(x *authz.Index, k event.Key, o *iamv1alpha1.GroupMembership) {
 		x.SetMembership(k.Namespace, k.Name, o)
 	})
-	registerStreamedKind(s, kinds.IAMUsers(), func(x *authz.Index, k event.Key, o *iamv1alpha1.User) { x.SetUser(k.Name, o) }, (*authz.Index).MatchesUser)
+	registerStreamedKind(s, kinds.IAMUsers(), func(x *authz.Index, k event.Key, o *iamv1alpha1.User) { x.SetUser(k.Name, o) }, (*authz.Index).IsUserUpToDate)
 	registerKind(s, kinds.IAMServiceAccounts(), func(x *authz.Index, k event.Key, o *iamv1alpha1.ServiceAccount) { x.SetServiceAccount(k.Name, o) })
 	registerKind(s, kinds.Organizations(), func(*authz.Index, event.Key, *resourcemanagerv1alpha1.Organization) {})
 	registerKind(s, kinds.Projects(), func(*authz.Index, event.Key, *resourcemanagerv1alpha1.Project) {})

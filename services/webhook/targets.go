@@ -32,7 +32,7 @@ type kindObservation struct {
 func (s *indexState) registerTargets(cluster string) {
 	s.targets.objects, s.targets.told = informer.RegisterTargetLister[metav1.PartialObjectMetadata](s.view, nil), map[event.GroupResource]kindObservation{}
 	s.targets.observed.Store(&map[string]bool{})
-	s.view.OnTargetKind(func(kind event.GroupResource) { s.applyObservation(kind, s.view.TargetKindStatus(cluster, kind)) })
+	s.view.OnTargetKindChange(func(kind event.GroupResource) { s.applyObservation(kind, s.view.TargetKindStatus(cluster, kind)) })
 }
 
 // isNamespacedType reports whether objects of a type are in namespaces. observed is false for types that are not followed.

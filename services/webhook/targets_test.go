@@ -88,9 +88,9 @@ func TestChangesDuringLoadAreInIndex(t *testing.T) {
 	w.may("once all is read,", true)
 }
 
-// TestUndecodableObjectAllowsNothing verifies that an object that cannot be decoded allows no access by its earlier
+// TestUndecodableObjectDoesNotAllow verifies that an object that cannot be decoded allows no access by its earlier
 // state.
-func TestUndecodableObjectAllowsNothing(t *testing.T) {
+func TestUndecodableObjectDoesNotAllow(t *testing.T) {
 	w := newWoods(t, false)
 	w.s.fillAndPublishIndex()
 	w.observe("trees", informer.TargetKindStatus{Kind: "Tree", Observed: true})

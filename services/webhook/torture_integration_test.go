@@ -29,10 +29,10 @@ func TestWebhookAnswersAsDeclaredUnderRandomFaults(t *testing.T) {
 	b.running.Stop()
 	allowed := 0
 	torture := &testenv.DisruptionSuite{
-		Bed: b.Env, Reflector: reflector, Service: topology.Webhook,
-		Serve:  func() *testenv.RunningService { b.serve(); return b.running },
-		Happen: b.anything, AsDeclared: func() error { n, err := b.asDeclared(); allowed += n; return err },
-		Rounds: 3, Steps: 16, Pace: time.Millisecond, Within: soon,
+		Env: b.Env, Reflector: reflector, Service: topology.Webhook,
+		Serve:        func() *testenv.RunningService { b.serve(); return b.running },
+		RandomChange: b.anything, CheckBackend: func() error { n, err := b.asDeclared(); allowed += n; return err },
+		Rounds: 3, ChangesPerDisruption: 16, ChangeInterval: time.Millisecond, ConvergeTimeout: soon,
 	}
 	torture.Run()
 	if allowed == 0 {
@@ -177,7 +177,7 @@ func (b *bed) declared() *world.World {
 			if first, there, _ := unstructured.NestedStringMap(u.Object, "status", "organization"); there {
 				thing.Recorded = &resourcemanagerv1alpha1.ProjectOrganization{Name: first["name"], UID: first["uid"]}
 			}
-			w.Things = append(w.Things, thing)
+			w.Targets = append(w.Targets, thing)
 		}
 	}
 	return w

@@ -37,7 +37,7 @@ func buildApp(cfg Config, rt *service.Runtime, w *admissionWebhooks) (service.Ap
 	if err != nil {
 		return service.App{}, err
 	}
-	state := newIndexState(informer.Config{JS: rt.JS, Service: rt.Name, Cluster: cfg.Cluster, Fetch: api.FetchJSON, Log: rt.Log},
+	state := newIndexState(informer.Config{JS: rt.JS, Service: rt.Name, Cluster: cfg.Cluster, FetchLargeObject: api.FetchLargeObject, Log: rt.Log},
 		cfg.UnobservedTargets == trust)
 	v := state.view
 	accounts, err := review.CompileAccountNames(cfg.AccountNames)
@@ -64,7 +64,7 @@ func buildApp(cfg Config, rt *service.Runtime, w *admissionWebhooks) (service.Ap
 			Subject: cfg.Subject, Accounts: accounts, Anonymous: cfg.Anonymous, TrustParents: cfg.TrustParents, Namespaced: state.targets.isNamespacedType,
 		}),
 		cluster: cfg.Cluster, store: cfg.Store, staleness: cfg.MaxStaleness,
-		fetch: api.FetchJSON, limiter: rpc.NewLimiter(maxTurns), waits: rpc.NewLimiter(maxWaits),
+		fetch: api.FetchLargeObject, limiter: rpc.NewCallLimiter(maxTurns), waits: rpc.NewCallLimiter(maxWaits),
 	}
 	app := service.App{
 		Handlers: []rpc.Handler{s.rpcHandler()},

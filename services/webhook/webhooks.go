@@ -39,7 +39,7 @@ func (w *admissionWebhooks) openAdmissionServer(rt *service.Runtime) (func(conte
 func (w *admissionWebhooks) connectValidator(s *accessServer) {
 	w.guard.SetInputs(validating.ValidatorInputs{
 		Index: func(ctx context.Context) (*authz.Index, error) {
-			if err := s.view.EnsureCurrent(ctx); err != nil {
+			if err := s.view.CheckCurrent(ctx); err != nil {
 				return nil, err
 			}
 			return s.state.currentIndex()

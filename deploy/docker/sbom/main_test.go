@@ -43,7 +43,7 @@ func TestSBOMIsDeterministic(t *testing.T) {
 	}
 }
 
-func TestSBOMNamesFileThatIsNoGoProgram(t *testing.T) {
+func TestSBOMReportsFileThatIsNotGoProgram(t *testing.T) {
 	if err := write(&bytes.Buffer{}, []string{"main.go"}); err == nil || !strings.Contains(err.Error(), "main.go") {
 		t.Errorf("got %v", err)
 	}

@@ -29,7 +29,7 @@ func TestOptionsRefuseInvalidSettings(t *testing.T) {
 	}
 }
 
-func TestOutcomeIsAnErrorAfterFindings(t *testing.T) {
+func TestOutcomeIsErrorAfterFindings(t *testing.T) {
 	broken := errors.New("no start")
 	for name, test := range map[string]struct {
 		findings int

@@ -109,9 +109,9 @@ func mutants() map[string]mutant {
 			if _, there, err := c.ReadTuple(ctx, storeID, late); there || err != nil {
 				return
 			}
-			_ = c.addChunk(ctx, storeID, "", []*openfgav1.TupleKey{late})
+			_ = c.writeTupleChunk(ctx, storeID, "", []*openfgav1.TupleKey{late})
 			<-time.After(3 * time.Second)
-			_ = c.removeChunk(ctx, storeID, tupleSet{}.removableKeys([]*openfgav1.TupleKey{late}))
+			_ = c.deleteTupleChunk(ctx, storeID, tupleSet{}.removableKeys([]*openfgav1.TupleKey{late}))
 		})
 	}
 	for chunk := range slices.Chunk(wanted.removableKeys(remove), c.maxTuples) {

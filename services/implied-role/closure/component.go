@@ -50,10 +50,10 @@ func (a adjacency) neighboursOf(i int32) []int32 { return a.neighbours[a.start[i
 
 // numberComponents numbers the components so that every edge leads to an equal or smaller number.
 func numberComponents(out adjacency) (component []int32, members [][]int32) {
-	finder := components.NewFinder(out.neighboursOf)
+	finder := components.NewStronglyConnectedFinder(out.neighboursOf)
 	component = make([]int32, len(out.start)-1)
 	for root := range int32(len(component)) {
-		for _, nodes := range finder.From(root) {
+		for _, nodes := range finder.CollectNewFrom(root) {
 			for _, node := range nodes {
 				component[node] = int32(len(members))
 			}

@@ -114,7 +114,7 @@ func TestHoldersCountsObsoleteGeneratedBindings(t *testing.T) {
 	}
 }
 
-func TestClusterRoleBindingGrantsButImpliesNothing(t *testing.T) {
+func TestClusterRoleBindingGrantsButDoesNotImplyRoles(t *testing.T) {
 	w := newSimulatedNamespace(t)
 	w.do("ClusterRole/a>b B=ClusterRole/a{x}")
 	o := w.settle()
@@ -160,7 +160,7 @@ func TestExplainRole(t *testing.T) {
 	}
 }
 
-func TestSystemBindingImpliesNothing(t *testing.T) {
+func TestSystemBindingDoesNotImplyRoles(t *testing.T) {
 	w := newSimulatedNamespace(t)
 	w.do("a>b B=a{x}")
 	w.bindings["B"].Labels = map[string]string{bootstrapping: "rbac-defaults"}

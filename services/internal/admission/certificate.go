@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	// validity is the lifetime of a certificate. In the last third of its lifetime, a new certificate replaces it.
-	validity = 90 * 24 * time.Hour
+	// certificateValidity is the lifetime of a certificate. In the last third of its lifetime, a new certificate replaces
+	// it.
+	certificateValidity = 90 * 24 * time.Hour
 	// maxAuthorities bounds the authorities that are registered at the same time.
 	maxAuthorities = 3
 )
@@ -100,7 +101,7 @@ func (s *Server) loadOrRenewCertificate(ctx context.Context) (*servingCertificat
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading the certificate in Secret %s: %w", name, err)
 	}
-	version, before := never, (*servingCertificate)(nil)
+	version, before := nonexistentVersion, (*servingCertificate)(nil)
 	if err == nil {
 		version = secret.ResourceVersion
 		before, err = parseCertificate(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], secret.Data[seedKey])

@@ -41,16 +41,16 @@ func (c *apiServerClock) recordDate(date time.Time, sent time.Duration) {
 
 // newRecordingTransport returns a transport that records the date of each response.
 func (c *apiServerClock) newRecordingTransport(next http.RoundTripper) http.RoundTripper {
-	return dateRecorder{c, next}
+	return dateRecordingTransport{c, next}
 }
 
-type dateRecorder struct {
+type dateRecordingTransport struct {
 	clock *apiServerClock
 	next  http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (d dateRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d dateRecordingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent := bootclock.Now()
 	answer, err := d.next.RoundTrip(r)
 	if err != nil {

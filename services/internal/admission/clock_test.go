@@ -64,17 +64,17 @@ func TestAPIServerClockUsesDateHeaders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			since, err := time.Parse(time.RFC3339, api.keeps.Annotations[sinceAnnotation])
+			since, err := time.Parse(time.RFC3339, api.keeps.Annotations[enforcedSinceAnnotation])
 			// An object that is stored up to one second later can have the same date.
-			if err != nil || since.Before(api.date.Add(time.Second+Settling)) || since.After(api.date.Add(time.Minute)) {
+			if err != nil || since.Before(api.date.Add(time.Second+RegistrationDelay)) || since.After(api.date.Add(time.Minute)) {
 				t.Errorf("in force since %s, %v; it is %s there", since, err, api.date)
 			}
 			s.clock.recordDate(api.date, bootclock.Now())
-			if _, err := s.InForceSince(); err == nil {
+			if _, err := s.EnforcedSince(); err == nil {
 				t.Error("the webhooks are in force before a date is known")
 			}
 			s.clock.recordDate(since, bootclock.Now())
-			if got, err := s.InForceSince(); err != nil || !got.Equal(since) {
+			if got, err := s.EnforcedSince(); err != nil || !got.Equal(since) {
 				t.Errorf("once it does, they are in force since %s, %v", got, err)
 			}
 		})
@@ -86,14 +86,14 @@ func TestRegistrationFailsWithoutAPIServerDate(t *testing.T) {
 	defer server.Close()
 	s := newServer(t, Config{URL: "https://here:1"}, func(o *Options) { o.Kube = &rest.Config{Host: server.URL} })
 	s.clock.recordDate(time.Time{}, 0)
-	c, err := newCertificate("here", validity, nil)
+	c, err := newCertificate("here", certificateValidity, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.applyRegistration(t.Context(), c); !errors.Is(err, errNoTime) {
 		t.Errorf("it is registered: %v", err)
 	}
-	if _, err := s.InForceSince(); err == nil {
+	if _, err := s.EnforcedSince(); err == nil {
 		t.Error("it is in force")
 	}
 }

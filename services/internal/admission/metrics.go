@@ -4,7 +4,7 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // metrics counts the checked requests and measures the time for each.
 type metrics struct {
-	judged  *prometheus.CounterVec
+	reviews *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
 	expiry  prometheus.Gauge
 }
@@ -14,7 +14,7 @@ const failed = "failed"
 
 func newMetrics(registerer prometheus.Registerer, webhooks []Webhook) *metrics {
 	m := &metrics{
-		judged: prometheus.NewCounterVec(prometheus.CounterOpts{
+		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_admission_requests_total", Help: "Admission requests of the API server, by webhook and outcome.",
 		}, []string{"webhook", "outcome"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -26,8 +26,8 @@ func newMetrics(registerer prometheus.Registerer, webhooks []Webhook) *metrics {
 		}),
 	}
 	for _, webhook := range webhooks { // A rate needs a value before the first failure.
-		m.judged.WithLabelValues(webhook.Name, failed)
+		m.reviews.WithLabelValues(webhook.Name, failed)
 	}
-	registerer.MustRegister(m.judged, m.seconds, m.expiry)
+	registerer.MustRegister(m.reviews, m.seconds, m.expiry)
 	return m
 }

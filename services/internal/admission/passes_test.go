@@ -45,7 +45,7 @@ func TestWebhookFailurePolicyIgnoreAllows(t *testing.T) {
 
 func TestRequestSlotsLimitClusterScopedRequests(t *testing.T) {
 	s, held := newServer(t, Config{}, nil), make(chan struct{})
-	waiting := make(chan struct{}, 2*maxOfOne)
+	waiting := make(chan struct{}, 2*maxReviewsPerOwner)
 	webhook := Webhook{Validate: func(_ context.Context, r *admissionv1.AdmissionRequest) error {
 		if r.UserInfo.Username == "many" {
 			waiting <- struct{}{}
@@ -59,17 +59,17 @@ func TestRequestSlotsLimitClusterScopedRequests(t *testing.T) {
 		return s.reviewRequest(t.Context(), webhook, r).Allowed
 	}
 	done := make(chan bool)
-	for range 2 * maxOfOne {
+	for range 2 * maxReviewsPerOwner {
 		go func() { done <- ask("many") }()
 	}
-	for range maxOfOne {
+	for range maxReviewsPerOwner {
 		<-waiting
 	}
 	if !ask("another") {
 		t.Error("another user is kept out")
 	}
 	close(held)
-	for range 2 * maxOfOne {
+	for range 2 * maxReviewsPerOwner {
 		<-done
 	}
 }

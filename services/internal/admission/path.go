@@ -42,10 +42,10 @@ func (c *servingCertificate) webhookPath(webhook string, at time.Time) string {
 
 // matchesPathSecret reports whether the path of a request belongs to this period, the previous or the next one. The
 // API server may use the previous path for a while, and another replica's clock may be ahead.
-func (c *servingCertificate) matchesPathSecret(caller string, now time.Time) bool {
+func (c *servingCertificate) matchesPathSecret(secret string, now time.Time) bool {
 	is := 0
 	for _, at := range []time.Time{now.Add(-pathPeriod), now, now.Add(pathPeriod)} {
-		is |= subtle.ConstantTimeCompare([]byte(caller), []byte(c.pathSecret(at)))
+		is |= subtle.ConstantTimeCompare([]byte(secret), []byte(c.pathSecret(at)))
 	}
 	return is == 1
 }
@@ -60,7 +60,7 @@ func (s *Server) newWebhookRouter() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, webhook, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		handler, ok := handlers[webhook]
-		if !s.isFromAPIServer(caller) || !ok || r.Method != http.MethodPost {
+		if !s.isAPIServerPathSecret(caller) || !ok || r.Method != http.MethodPost {
 			w.Header().Set("Connection", "close")
 			http.NotFound(w, r)
 			return
@@ -69,12 +69,12 @@ func (s *Server) newWebhookRouter() http.Handler {
 	})
 }
 
-// isFromAPIServer reports whether a request comes from the API server. It also accepts the paths of the next
+// isAPIServerPathSecret reports whether a request comes from the API server. It also accepts the paths of the next
 // certificate. If the Secret was replaced, these paths have another seed and are registered before the certificate is
 // served.
-func (s *Server) isFromAPIServer(caller string) bool {
+func (s *Server) isAPIServerPathSecret(secret string) bool {
 	for _, c := range []*servingCertificate{s.serving.Load(), s.next.Load()} {
-		if c != nil && c.matchesPathSecret(caller, time.Now()) {
+		if c != nil && c.matchesPathSecret(secret, time.Now()) {
 			return true
 		}
 	}

@@ -24,10 +24,11 @@ const (
 	// after a failed check.
 	roundInterval = 5 * time.Second
 	retryInterval = 250 * time.Millisecond
-	// forgotten bounds the time without a successful check. After this time RegistrationErr returns an error.
-	forgotten = 30 * time.Second
-	// never is a resourceVersion that no object has. An apply with it either creates the object or returns a conflict.
-	never = "1"
+	// registrationTimeout bounds the time without a successful check. After this time RegistrationErr returns an error.
+	registrationTimeout = 30 * time.Second
+	// nonexistentVersion is a resourceVersion that no object has. An apply with it either creates the object or returns a
+	// conflict.
+	nonexistentVersion = "1"
 )
 
 // runRegistrationLoop checks the certificate and the registration repeatedly until ctx ends.
@@ -59,7 +60,7 @@ func (s *Server) RefreshRegistration(ctx context.Context) error {
 // refreshRegistrationOnce updates the certificate and the registration. It serves a new certificate only at the next
 // check after its authority was registered, so that the API server already trusts the authority.
 func (s *Server) refreshRegistrationOnce(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, decision)
+	ctx, cancel := context.WithTimeout(ctx, decisionTimeout)
 	defer cancel()
 	next, err := s.loadOrRenewCertificate(ctx)
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *Server) applyRegistration(ctx context.Context, c *servingCertificate) e
 	if err != nil {
 		return err
 	}
-	since, changed := s.recordedInForceSince(is, want, soon), !equality.Semantic.DeepEqual(is.Webhooks, want)
+	since, changed := s.recordedEnforcedSince(is, want, soon), !equality.Semantic.DeepEqual(is.Webhooks, want)
 	if since.IsZero() {
 		since, changed = soon, true
 	}
@@ -101,7 +102,7 @@ func (s *Server) applyRegistration(ctx context.Context, c *servingCertificate) e
 	case missing:
 		err = s.createRegistration(ctx, want, since)
 	case changed:
-		metav1.SetMetaDataAnnotation(&is.ObjectMeta, sinceAnnotation, since.Format(time.RFC3339))
+		metav1.SetMetaDataAnnotation(&is.ObjectMeta, enforcedSinceAnnotation, since.Format(time.RFC3339))
 		is.Webhooks = want
 		_, err = configurations.Update(ctx, is, metav1.UpdateOptions{FieldManager: s.options.Name})
 	}
@@ -109,7 +110,7 @@ func (s *Server) applyRegistration(ctx context.Context, c *servingCertificate) e
 		return fmt.Errorf("keeping ValidatingWebhookConfiguration %s: %w", s.options.Name, err)
 	}
 	s.mu.Lock()
-	s.inForce = since
+	s.enforcedSince = since
 	s.mu.Unlock()
 	if changed {
 		s.options.Log.InfoContext(ctx, "the webhooks were registered", slog.String("configuration", s.options.Name))
@@ -128,7 +129,7 @@ func (s *Server) createRegistration(ctx context.Context, webhooks []admissionreg
 	patch, err := json.Marshal(&admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: s.options.Name, ResourceVersion: never, Annotations: map[string]string{sinceAnnotation: since.Format(time.RFC3339)},
+			Name: s.options.Name, ResourceVersion: nonexistentVersion, Annotations: map[string]string{enforcedSinceAnnotation: since.Format(time.RFC3339)},
 		},
 		Webhooks: webhooks,
 	})

@@ -156,7 +156,7 @@ func TestCertificateIsRegisteredBeforeUse(t *testing.T) {
 	one, two := b.replica(), b.replica()
 	b.round(one, two)
 	before := b.trusted(one, two)
-	one.validity, two.validity = 5*validity, 5*validity // Less than a third of the certificate's lifetime is left.
+	one.validity, two.validity = 5*certificateValidity, 5*certificateValidity // Less than a third of the certificate's lifetime is left.
 	for _, s := range []*Server{one, two} {
 		b.round(s)
 		if now := b.trusted(one, two); now != before {
@@ -196,7 +196,7 @@ func TestReplicasShareSecretPath(t *testing.T) {
 	}
 	b.round(one, two)
 	first := asked()
-	two.validity = 5 * validity
+	two.validity = 5 * certificateValidity
 	b.round(two, one, two, one)
 	if asked() != first {
 		t.Error("the paths changed with a new certificate")
@@ -204,7 +204,7 @@ func TestReplicasShareSecretPath(t *testing.T) {
 	if err := b.typed.CoreV1().Secrets(rbac.Namespace).Delete(t.Context(), one.secretName(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	two.validity = validity
+	two.validity = certificateValidity
 	b.round(one, two)
 	if asked() == first {
 		t.Error("the paths did not change after the loss of the Secret")
@@ -284,13 +284,13 @@ func TestWebhookRulesFollowRulesFunc(t *testing.T) {
 	})
 	for _, about = range []string{"true", "false"} {
 		b.round(s)
-		since, err := s.InForceSince()
+		since, err := s.EnforcedSince()
 		switch is := b.registered().Webhooks[0]; {
 		case len(is.MatchConditions) != 1 || is.MatchConditions[0].Expression != about || len(is.Rules) != 1 || is.Rules[0].Resources[0] != about:
 			t.Errorf("it is about %+v, want %s", is, about)
 		// Otherwise the time after a restart could be in the same second.
 		case about == "true":
-			testenv.Eventually(t, time.Minute, func() error { _, err := s.InForceSince(); return err })
+			testenv.Eventually(t, time.Minute, func() error { _, err := s.EnforcedSince(); return err })
 		case err != nil || since.After(time.Now()):
 			t.Errorf("it is in force since %s: %v", since, err)
 		case len(told) != 1 || told[0].Expression != "true":

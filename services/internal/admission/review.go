@@ -60,7 +60,7 @@ func (s *Server) webhookHandler(webhook Webhook) http.Handler {
 
 func (s *Server) reviewRequest(ctx context.Context, webhook Webhook, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, decision)
+	ctx, cancel := context.WithTimeout(ctx, decisionTimeout)
 	defer cancel()
 	response := &admissionv1.AdmissionResponse{UID: request.UID}
 	err := s.validateRequest(ctx, webhook, request)
@@ -84,13 +84,13 @@ func (s *Server) reviewRequest(ctx context.Context, webhook Webhook, request *ad
 				"ValidatingWebhookConfiguration " + s.options.Name + " nothing is checked",
 		}
 	}
-	s.metrics.judged.WithLabelValues(webhook.Name, outcome).Inc()
+	s.metrics.reviews.WithLabelValues(webhook.Name, outcome).Inc()
 	s.metrics.seconds.WithLabelValues(webhook.Name).Observe(time.Since(began).Seconds())
 	return response
 }
 
 func (s *Server) validateRequest(ctx context.Context, webhook Webhook, request *admissionv1.AdmissionRequest) error {
-	if _, err := s.InForceSince(); err != nil {
+	if _, err := s.EnforcedSince(); err != nil {
 		// Objects that were written before that time count as not checked, so this request is refused.
 		return err
 	}

@@ -25,30 +25,30 @@ import (
 
 // Bounds of each server.
 const (
-	// maxReview bounds a request in bytes. A request holds two states of an object of maximum size and the user info.
-	maxReview = 8 << 20
-	maxHeader = 64 << 10
-	// timeout bounds the wait of the API server. decision bounds the time for one decision.
-	timeout         = 5 * time.Second
-	decision        = 4 * time.Second
+	// maxReviewBytes bounds a request in bytes. A request holds two states of an object of maximum size and the user info.
+	maxReviewBytes = 8 << 20
+	maxHeader      = 64 << 10
+	// webhookTimeout bounds the wait of the API server. decision bounds the time for one decision.
+	webhookTimeout  = 5 * time.Second
+	decisionTimeout = 4 * time.Second
 	readTimeout     = 10 * time.Second
 	writeTimeout    = 10 * time.Second
 	idleTimeout     = 2 * time.Minute
 	shutdownTimeout = 5 * time.Second
 )
 
-// maxReviews bounds the concurrent requests. maxOfOne bounds those of a single busy namespace, or of a single user for
-// cluster-scoped objects.
+// maxReviews bounds the concurrent requests. maxReviewsPerOwner bounds those of a single busy namespace, or of a single
+// user for cluster-scoped objects.
 const (
-	maxReviews = 64
-	maxOfOne   = 8
+	maxReviews         = 64
+	maxReviewsPerOwner = 8
 )
 
 // newRequestSlots limits concurrent requests. A namespace gets another slot only while it holds less than an eighth of
 // the free ones. A single busy namespace thus gets eight, and fewer if others are busy too. Some slots always remain
 // for a namespace that holds none.
-func newRequestSlots() *limiter.Limiter {
-	return limiter.New(maxReviews, func(held, free int) bool { return held*maxOfOne < free })
+func newRequestSlots() *limiter.ConcurrencyLimiter {
+	return limiter.New(maxReviews, func(held, free int) bool { return held*maxReviewsPerOwner < free })
 }
 
 // Webhook configures one webhook and its judge.
@@ -64,7 +64,7 @@ type Webhook struct {
 }
 
 // WebhookRulesFunc returns the rules and conditions to register. Its arguments are the registered ones, which are empty
-// at first. A change of these rules does not reset [Server.InForceSince].
+// at first. A change of these rules does not reset [Server.EnforcedSince].
 type WebhookRulesFunc func(
 	ctx context.Context, rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition,
 ) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition)
@@ -97,7 +97,7 @@ type Server struct {
 	kube     kubernetes.Interface
 	listener net.Listener
 	metrics  *metrics
-	slots    *limiter.Limiter
+	slots    *limiter.ConcurrencyLimiter
 	clock    *apiServerClock
 	// serving is the current certificate. next is the certificate to serve after its registration.
 	serving, next atomic.Pointer[servingCertificate]
@@ -113,8 +113,8 @@ type Server struct {
 	// registered is the time of the last successful check, by [bootclock.Now]. failure is the error of the last check.
 	registered time.Duration
 	failure    error
-	// inForce is the time since which every request was checked; zero while it is unknown.
-	inForce time.Time
+	// enforcedSince is the time since which every request was checked; zero while it is unknown.
+	enforcedSince time.Time
 }
 
 // New returns a server that listens but does not serve yet. It sends no requests.
@@ -123,7 +123,7 @@ func New(cfg Config, o Options) (*Server, error) {
 		return nil, err
 	}
 	kube := rest.CopyConfig(o.Kube)
-	kube.QPS, kube.Timeout = -1, decision
+	kube.QPS, kube.Timeout = -1, decisionTimeout
 	api := &apiServerClock{}
 	kube.Wrap(api.newRecordingTransport)
 	client, err := kubernetes.NewForConfig(kube)
@@ -137,7 +137,7 @@ func New(cfg Config, o Options) (*Server, error) {
 		}
 	}
 	return &Server{
-		cfg: cfg, options: o, kube: client, listener: listener, metrics: newMetrics(o.Metrics, o.Webhooks), validity: validity,
+		cfg: cfg, options: o, kube: client, listener: listener, metrics: newMetrics(o.Metrics, o.Webhooks), validity: certificateValidity,
 		slots: newRequestSlots(), clock: api, failure: errors.New("the webhooks have not been registered yet"),
 	}, nil
 }
@@ -152,12 +152,12 @@ func (s *Server) Run(ctx context.Context) error {
 
 // RegistrationErr returns nil while the webhooks are known to be registered.
 func (s *Server) RegistrationErr() error {
-	if _, err := s.InForceSince(); err != nil {
+	if _, err := s.EnforcedSince(); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.registered > 0 && bootclock.Since(s.registered) < forgotten {
+	if s.registered > 0 && bootclock.Since(s.registered) < registrationTimeout {
 		return nil
 	}
 	return fmt.Errorf("the webhooks are not in force: %w", s.failure)
@@ -165,7 +165,7 @@ func (s *Server) RegistrationErr() error {
 
 func (s *Server) serveTLS(ctx context.Context) error {
 	server := &http.Server{
-		Handler: http.MaxBytesHandler(s.newWebhookRouter(), maxReview), MaxHeaderBytes: maxHeader,
+		Handler: http.MaxBytesHandler(s.newWebhookRouter(), maxReviewBytes), MaxHeaderBytes: maxHeader,
 		ErrorLog:          slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.currentCertificate},

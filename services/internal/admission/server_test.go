@@ -37,7 +37,7 @@ func newServer(t *testing.T, cfg Config, edit func(*Options)) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.inForce = time.Now().Add(-time.Hour)
+	s.enforcedSince = time.Now().Add(-time.Hour)
 	s.clock.recordDate(time.Now(), bootclock.Now())
 	t.Cleanup(func() { _ = s.listener.Close() })
 	return s
@@ -96,7 +96,7 @@ func TestHandlerRefusesFailedValidation(t *testing.T) {
 				(r.Reason != metav1.StatusReasonInvalid || len(r.Details.Causes) != 1 || r.Details.Causes[0].Field != "spec.coreModule") {
 				t.Errorf("got %+v, want the path of the field", r)
 			}
-			if testutil.ToFloat64(s.metrics.judged.WithLabelValues("", c.outcome)) != 1 {
+			if testutil.ToFloat64(s.metrics.reviews.WithLabelValues("", c.outcome)) != 1 {
 				t.Errorf("not counted as %s", c.outcome)
 			}
 		})
@@ -108,11 +108,11 @@ func TestHandlerRejectsInvalidReview(t *testing.T) {
 	h := http.MaxBytesHandler(s.webhookHandler(Webhook{Validate: func(context.Context, *admissionv1.AdmissionRequest) error {
 		t.Error("it was judged")
 		return nil
-	}}), maxReview)
+	}}), maxReviewBytes)
 	for name, body := range map[string]string{
 		"nothing": "", "no JSON": "{", "no request": review(t, func(r *admissionv1.AdmissionReview) { r.Request = nil }),
 		"another version": review(t, func(r *admissionv1.AdmissionReview) { r.APIVersion = "admission.k8s.io/v1beta1" }),
-		"too much":        review(t, nil)[:10] + strings.Repeat(" ", maxReview) + review(t, nil)[10:],
+		"too much":        review(t, nil)[:10] + strings.Repeat(" ", maxReviewBytes) + review(t, nil)[10:],
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := httptest.NewRecorder()
@@ -146,7 +146,7 @@ func TestValidateRequestRefusesBeforeRegistrationIsEffective(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, since := range map[string]time.Time{"it is not known": {}, "it is about to learn": soon} {
-		s.inForce = since
+		s.enforcedSince = since
 		if err := s.validateRequest(t.Context(), webhook, &admissionv1.AdmissionRequest{}); err == nil || s.RegistrationErr() == nil {
 			t.Errorf("%s: it is allowed", name)
 		}
@@ -174,7 +174,7 @@ func TestEnforcedSinceRestartsAfterRemovalOrChange(t *testing.T) {
 		}, false},
 		"a webhook less": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Webhooks = nil }, false},
 		"a clock that is ahead": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
-			c.Annotations[sinceAnnotation] = at.Add(time.Hour).Format(time.RFC3339)
+			c.Annotations[enforcedSinceAnnotation] = at.Add(time.Hour).Format(time.RFC3339)
 		}, false},
 		"it says nothing": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Annotations = nil }, false},
 		"it was made anew as it is": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
@@ -182,9 +182,9 @@ func TestEnforcedSinceRestartsAfterRemovalOrChange(t *testing.T) {
 		}, false},
 	} {
 		is := &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: make([]admissionregistrationv1.ValidatingWebhook, 1)}
-		is.CreationTimestamp.Time, is.Annotations = made, map[string]string{sinceAnnotation: at.Format(time.RFC3339)}
+		is.CreationTimestamp.Time, is.Annotations = made, map[string]string{enforcedSinceAnnotation: at.Format(time.RFC3339)}
 		c.edit(is)
-		got := s.recordedInForceSince(is, make([]admissionregistrationv1.ValidatingWebhook, 1), at.Add(time.Minute))
+		got := s.recordedEnforcedSince(is, make([]admissionregistrationv1.ValidatingWebhook, 1), at.Add(time.Minute))
 		if got.IsZero() == c.kept || c.kept && !got.Equal(at) {
 			t.Errorf("%s: it is %s", name, got)
 		}
@@ -206,7 +206,7 @@ func TestRequestSlotsAreFairBetweenNamespaces(t *testing.T) {
 	for range 2 * maxReviews {
 		go func() { busy <- s.validateRequest(ctx, webhook, &admissionv1.AdmissionRequest{Namespace: "busy"}) }()
 	}
-	for range maxOfOne {
+	for range maxReviewsPerOwner {
 		<-entered
 	}
 	if err := s.validateRequest(t.Context(), webhook, &admissionv1.AdmissionRequest{Namespace: "quiet"}); err != nil {
@@ -251,7 +251,7 @@ func TestRouterAcceptsOnlyAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.serving.Store(c)
-	another, err := newCertificate("here", validity, nil)
+	another, err := newCertificate("here", certificateValidity, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestRouterAcceptsOnlyAPIServer(t *testing.T) {
 	if code := ask(http.MethodGet, c.webhookPath("w", now), unreadableBody{t}); code != http.StatusNotFound || judged != 0 {
 		t.Errorf("it answers %d, and judged %d", code, judged)
 	}
-	renewed, err := newCertificate("here", validity, c)
+	renewed, err := newCertificate("here", certificateValidity, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +365,7 @@ func TestFailuresAreCountedFromZero(t *testing.T) {
 			o.Webhooks = append(o.Webhooks, webhook)
 		}
 	})
-	if n := testutil.CollectAndCount(s.metrics.judged); n != 2 {
+	if n := testutil.CollectAndCount(s.metrics.reviews); n != 2 {
 		t.Errorf("%d webhooks have a count", n)
 	}
 }

@@ -9,25 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Settling bounds the time until the API server uses a new registration. It is ten times the measured time
+// RegistrationDelay bounds the time until the API server uses a new registration. It is ten times the measured time
 // (BenchmarkWebhookPropagation of implied-role).
-const Settling = time.Second
+const RegistrationDelay = time.Second
 
-// sinceAnnotation records the time since which every matching request was checked. The annotation stays valid while no
-// replica runs, because the API server then refuses all matching requests.
-const sinceAnnotation = "entail.dev/in-force-since"
+// enforcedSinceAnnotation records the time since which every matching request was checked. The annotation stays valid
+// while no replica runs, because the API server then refuses all matching requests.
+const enforcedSinceAnnotation = "entail.dev/in-force-since"
 
-// recordedInForceSince returns the time in the annotation. It returns zero if the annotation is missing or not
+// recordedEnforcedSince returns the time in the annotation. It returns zero if the annotation is missing or not
 // plausible, or if the registration differs from want. Parts that the service changes itself may differ.
-func (s *Server) recordedInForceSince(
-	is *admissionregistrationv1.ValidatingWebhookConfiguration, want []admissionregistrationv1.ValidatingWebhook, soon time.Time,
+func (s *Server) recordedEnforcedSince(
+	registered *admissionregistrationv1.ValidatingWebhookConfiguration, want []admissionregistrationv1.ValidatingWebhook, soon time.Time,
 ) time.Time {
-	at, err := time.Parse(time.RFC3339, is.Annotations[sinceAnnotation])
-	if err != nil || at.Before(is.CreationTimestamp.Time) || at.After(soon) || len(is.Webhooks) != len(want) {
+	at, err := time.Parse(time.RFC3339, registered.Annotations[enforcedSinceAnnotation])
+	if err != nil || at.Before(registered.CreationTimestamp.Time) || at.After(soon) || len(registered.Webhooks) != len(want) {
 		return time.Time{}
 	}
 	for i, w := range want {
-		was := is.Webhooks[i]
+		was := registered.Webhooks[i]
 		// Another address does not matter: no server answers there, so requests were refused.
 		was.ClientConfig = w.ClientConfig
 		if s.options.Webhooks[i].Scope != nil {
@@ -47,20 +47,20 @@ func (s *Server) recordedInForceSince(
 // seconds, because objects are dated in seconds: an earlier time would include objects that were not checked.
 func (s *Server) nextEffectiveTime() (time.Time, error) {
 	_, latest, err := s.clock.currentTimeBounds()
-	return latest.Add(Settling + time.Second - 1).Truncate(time.Second).UTC(), err
+	return latest.Add(RegistrationDelay + time.Second - 1).Truncate(time.Second).UTC(), err
 }
 
-// InForceSince returns the time since which every request was checked, even while no replica ran. Older objects may
+// EnforcedSince returns the time since which every request was checked, even while no replica ran. Older objects may
 // not have been checked. It returns an error while the time is unknown or in the future.
-func (s *Server) InForceSince() (time.Time, error) {
+func (s *Server) EnforcedSince() (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, _, err := s.clock.currentTimeBounds()
 	switch {
-	case s.inForce.IsZero() || err != nil:
+	case s.enforcedSince.IsZero() || err != nil:
 		return time.Time{}, fmt.Errorf("the webhooks are not in force: %w", cmp.Or(s.failure, err))
-	case now.Before(s.inForce):
-		return time.Time{}, fmt.Errorf("the API server may not call the webhooks before %s", s.inForce.Format(time.RFC3339))
+	case now.Before(s.enforcedSince):
+		return time.Time{}, fmt.Errorf("the API server may not call the webhooks before %s", s.enforcedSince.Format(time.RFC3339))
 	}
-	return s.inForce, nil
+	return s.enforcedSince, nil
 }

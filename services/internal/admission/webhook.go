@@ -48,7 +48,7 @@ func (s *Server) desiredWebhooks(
 // refused while the webhook cannot be called.
 func setWebhookDefaults(w *admissionregistrationv1.ValidatingWebhook) {
 	fail, equivalent, none := admissionregistrationv1.Fail, admissionregistrationv1.Equivalent, admissionregistrationv1.SideEffectClassNone
-	seconds, scope := int32(timeout.Seconds()), admissionregistrationv1.NamespacedScope
+	seconds, scope := int32(webhookTimeout.Seconds()), admissionregistrationv1.NamespacedScope
 	w.MatchPolicy, w.TimeoutSeconds = &equivalent, &seconds
 	if w.FailurePolicy == nil {
 		w.FailurePolicy = &fail

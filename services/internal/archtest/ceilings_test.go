@@ -98,7 +98,7 @@ func writeCeilings(t *testing.T, file string, measures []string, ceilings map[st
 	}
 }
 
-func TestClearlyBelow(t *testing.T) {
+func TestIsClearlyBelow(t *testing.T) {
 	for name, test := range map[string]struct {
 		got, ceiling int
 		want         bool

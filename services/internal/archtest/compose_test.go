@@ -52,7 +52,7 @@ func TestComposeFileGivesEachServiceItsCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, account := range rbac.Accounts() {
+	for _, account := range rbac.ServiceAccounts() {
 		name := account.Service
 		if !strings.Contains(string(scraped), "- "+name+"\n") {
 			t.Errorf("%s is not scraped", name)

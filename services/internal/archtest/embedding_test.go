@@ -22,7 +22,7 @@ const (
 
 // At a call, a reader must see whose method is called. So a type may embed data, but not a collaborator only for its
 // methods.
-func TestStructsEmbedNoCollaborators(t *testing.T) {
+func TestStructsDoNotEmbedCollaborators(t *testing.T) {
 	for _, e := range embeddings(t, root) {
 		t.Errorf("%s: make it a named field", e)
 	}

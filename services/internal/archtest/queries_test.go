@@ -22,7 +22,7 @@ var (
 func caches() map[string]string {
 	const epoch = "caches the epoch of the API server, and the version in which it serves a kind"
 	return map[string]string{
-		"services/internal/fga oauthGrant.getToken":                  "caches the token",
+		"services/internal/fga oauthTokenSource.getToken":                  "caches the token",
 		"services/internal/filewatch Files.Get":                      "caches what the files hold",
 		"services/internal/kube Client.Get":                          epoch,
 		"services/tuple-sync/derived tupleReplica.hasExactlyDesired": "caches true until something changes",
@@ -42,7 +42,7 @@ func caches() map[string]string {
 
 // A method with the name of a query must not change its receiver. It assigns no field, element or pointee of the
 // receiver, and calls no other method of the type that does. Locking a mutex is allowed.
-func TestQueriesAssignNothingOfReceiver(t *testing.T) {
+func TestQueriesDoNotAssignToReceiver(t *testing.T) {
 	unused := caches()
 	for _, tree := range trees() {
 		byDir, fset := map[string][]*ast.File{}, token.NewFileSet()

@@ -18,7 +18,7 @@ func forEachRandomWorld(t *testing.T, f func(w *world.World, x *Index)) {
 		w, x, before, r := world.NewRandom(seed), New(nil), receivedObjects{}, rand.New(rand.NewPCG(seed, 1))
 		for range 3 {
 			before = before.tell(r, x, w)
-			for _, thing := range w.Things {
+			for _, thing := range w.Targets {
 				x.SetTypeObserved(thing.Type, true)
 			}
 			f(w, x)
@@ -40,7 +40,7 @@ func TestExplainReturnsDecisionAndReason(t *testing.T) {
 				t.Fatalf("got Allowed %v from Explain, want %v as from Decide", e.Allowed, allowed)
 			}
 			if !allowed {
-				note := map[string]bool{"unregistered": e.Unregistered, "no subject": e.NoSubject, "no object": e.NoObject, "lacking": len(e.Lacking) > 0}
+				note := map[string]bool{"unregistered": e.Unregistered, "no subject": e.NoSubject, "no object": e.NoObject, "lacking": len(e.RolesWithoutPermission) > 0}
 				for what, is := range note {
 					if is {
 						found[what]++
@@ -51,27 +51,27 @@ func TestExplainReturnsDecisionAndReason(t *testing.T) {
 			if first, last := e.Path[0], e.Path[len(e.Path)-1]; last != why.At || first.Type != q.Type || q.Name != "" && !first.All && first.Ref != (Ref{q.Namespace, q.Name}) {
 				t.Fatalf("%+v is allowed on %+v, but Path is %+v", q, why.At, e.Path)
 			}
-			heir := e.Inherits[0]
-			for _, inherited := range e.Inherits[1:] {
+			heir := e.InheritancePath[0]
+			for _, inherited := range e.InheritancePath[1:] {
 				if !slices.Contains(x.roles[heir].inherits, x.roles[inherited]) {
 					t.Fatalf("%v does not inherit %v", heir, inherited)
 				}
 				heir = inherited
 			}
-			if e.Inherits[0] != e.Role || !slices.Contains(x.roles[heir].included, q.Permission) {
-				t.Fatalf("%s by %v does not come from role %v", q.Permission, e.Inherits, e.Role)
+			if e.InheritancePath[0] != e.Role || !slices.Contains(x.roles[heir].included, q.Permission) {
+				t.Fatalf("%s by %v does not come from role %v", q.Permission, e.InheritancePath, e.Role)
 			}
-			if m := x.memberships[e.Membership]; e.Principal.Sort == Group && (m.user != q.User || m.group != e.Principal.Ref) {
+			if m := x.memberships[e.Membership]; e.Principal.Kind == Group && (m.user != q.User || m.group != e.Principal.Ref) {
 				t.Fatalf("membership of %s in %v is %+v", q.User, e.Principal, m)
 			}
 			found["allowed"]++
 			if len(e.Path) > 2 {
 				found["from far above"]++
 			}
-			if len(e.Inherits) > 1 {
+			if len(e.InheritancePath) > 1 {
 				found["inherited"]++
 			}
-			if e.Principal.Sort == Group {
+			if e.Principal.Kind == Group {
 				found["by a group"]++
 			}
 		}
@@ -97,13 +97,13 @@ func TestListAllowedPrincipals(t *testing.T) {
 				subjects[Principal{ServiceAccount, Ref{Name: a.Name}, string(a.UID)}] = Subject{Account: string(a.UID)}
 			}
 			for _, g := range world.TokenGroups() {
-				subjects[Principal{Sort: TokenGroup, Ref: Ref{Name: g}}] = Subject{Groups: []string{g}}
+				subjects[Principal{Kind: TokenGroup, Ref: Ref{Name: g}}] = Subject{Groups: []string{g}}
 			}
 			for principal, s := range subjects {
 				q.Subject = s
 				_, want := x.Decide(q)
 				got := slices.ContainsFunc(listed, func(h AllowedPrincipal) bool {
-					return h.Principal == principal || principal.Sort == ServiceAccount && h.Principal == Principal{Sort: CoreServiceAccount, UID: principal.UID}
+					return h.Principal == principal || principal.Kind == ServiceAccount && h.Principal == Principal{Kind: CoreServiceAccount, UID: principal.UID}
 				})
 				if got != want {
 					t.Fatalf("%+v: Decide returned %v, listed by WhoCan: %v", s, want, got)
@@ -130,14 +130,14 @@ func TestListHeldRoles(t *testing.T) {
 			rights := x.ListHeldRoles(q.Subject)
 			why, allowed := x.Decide(q)
 			if allowed && !slices.ContainsFunc(rights, func(r HeldRole) bool {
-				return r.Why.At == why.At && r.Why.Role == why.Role && slices.Contains(x.RolePermissionsOn(r.Why.Role, r.Why.At), q.Permission)
+				return r.Proof.At == why.At && r.Proof.Role == why.Role && slices.Contains(x.RolePermissionsOn(r.Proof.Role, r.Proof.At), q.Permission)
 			}) {
 				t.Fatalf("%+v: WhatCan does not list %+v", q, why)
 			}
 			for _, right := range rights {
-				at := right.Why.At
-				permissions := x.RolePermissionsOn(right.Why.Role, at)
-				if len(permissions) != right.Gives {
+				at := right.Proof.At
+				permissions := x.RolePermissionsOn(right.Proof.Role, at)
+				if len(permissions) != right.PermissionCount {
 					t.Fatalf("%+v: Gives differs from permissions %v", right, permissions)
 				}
 				for _, permission := range permissions {
@@ -198,7 +198,7 @@ func (x *Index) all(b *iamv1alpha1.PolicyBinding, at Scope) [][]string {
 	return all
 }
 
-func TestDecideAllocatesNothing(t *testing.T) {
+func TestDecideDoesNotAllocate(t *testing.T) {
 	w, x := world.NewRandom(3), New(nil)
 	receivedObjects{}.tell(w.Random, x, w)
 	allowed := 0

@@ -16,9 +16,9 @@ type subjectPrincipals struct {
 	user string
 	// memberships counts the memberships that name the user; it is 0 if the user is not active. groups lists the
 	// user's groups; it is filled only once listed is true.
-	memberships int
-	groups      []*principal
-	listed      bool
+	memberships  int
+	groups       []*principal
+	groupsListed bool
 }
 
 // newSubjectPrincipals returns the principals of a subject, without the groups from GroupMemberships. An inactive
@@ -35,11 +35,11 @@ func (x *Index) newSubjectPrincipals(s Subject, own []*principal) (who subjectPr
 		who.user, who.memberships = s.User, len(x.membershipsOf[s.User])
 	}
 	if s.Account != "" {
-		own = x.appendActivePrincipal(own, Principal{Sort: CoreServiceAccount, UID: s.Account})
+		own = x.appendActivePrincipal(own, Principal{Kind: CoreServiceAccount, UID: s.Account})
 		own = x.appendActivePrincipal(own, Principal{ServiceAccount, Ref{Name: x.accountNames[s.Account]}, s.Account})
 	}
 	for _, name := range s.Groups { // A request may repeat a group many times.
-		if p := x.principals[Principal{Sort: TokenGroup, Ref: Ref{Name: name}}]; p != nil && !slices.Contains(own, p) {
+		if p := x.principals[Principal{Kind: TokenGroup, Ref: Ref{Name: name}}]; p != nil && !slices.Contains(own, p) {
 			own = append(own, p)
 		}
 	}

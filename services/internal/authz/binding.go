@@ -43,7 +43,7 @@ func (x *Index) SetBinding(namespace, name string, declared *iamv1alpha1.PolicyB
 	}
 	if at, uid, ok := scopeOfSelector(declared.Spec.ResourceSelector); ok {
 		r := x.ensureRole(Ref{cmp.Or(declared.Spec.RoleRef.Namespace, namespace), declared.Spec.RoleRef.Name})
-		x.addBinding(&binding{Ref: ref, uid: string(declared.UID), grant: x.ensureGrant(r, x.ensureEntry(at), uid)}, declared.Spec.Subjects)
+		x.addBinding(&binding{Ref: ref, uid: string(declared.UID), grant: x.ensureGrant(r, x.ensureScopeEntry(at), uid)}, declared.Spec.Subjects)
 	}
 }
 
@@ -56,7 +56,7 @@ func (x *Index) addBinding(b *binding, subjects []iamv1alpha1.Subject) {
 			p = &principal{Principal: id}
 			x.principals[id] = p
 		}
-		if p.Sort == Group {
+		if p.Kind == Group {
 			b.grant.addGroup(p)
 		}
 		b.principals = append(b.principals, p)
@@ -75,7 +75,7 @@ func (x *Index) removeBinding(b *binding) {
 		if p.grants.removeBinding(b); p.grants.bindingOfGrant(g) == nil {
 			delete(g.groups, p)
 		}
-		if p.grants.maxSize() == 0 {
+		if p.grants.grantCountBound() == 0 {
 			delete(x.principals, p.Principal)
 		}
 	}
@@ -83,7 +83,7 @@ func (x *Index) removeBinding(b *binding) {
 		g.role.grants--
 		g.at.setGrantsForUID(g.uid, slices.DeleteFunc(g.at.grantsForUID(g.uid), func(other *grant) bool { return other == g }))
 		x.removeUnusedRole(g.role)
-		x.removeUnusedEntry(g.at)
+		x.removeUnusedScopeEntry(g.at)
 	}
 }
 
@@ -108,12 +108,12 @@ func (g *grant) addGroup(p *principal) {
 
 func (g *grant) hasPermission(permission int) bool { return g.role.effective.Has(permission) }
 
-// MatchesBinding reports whether the index holds the spec, the UID and the owners of a binding as declared.
-func (x *Index) MatchesBinding(declared *iamv1alpha1.PolicyBinding) bool {
+// IsBindingUpToDate reports whether the index holds the spec, the UID and the owners of a binding as declared.
+func (x *Index) IsBindingUpToDate(declared *iamv1alpha1.PolicyBinding) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	ref, lives := Ref{declared.Namespace, declared.Name}, isAlive(declared)
-	if !x.matchesObject(bindingType, &declared.ObjectMeta) {
+	if !x.isUpToDate(bindingType, &declared.ObjectMeta) {
 		return false
 	}
 	b, s := x.bindings[ref], declared.Spec

@@ -6,7 +6,7 @@ import "github.com/entail-dev/entail/services/internal/iam"
 // objects and subjects. ok is false in three cases:
 //   - The answer can only be no.
 //   - The subject is both a User and a ServiceAccount, which are two subjects in OpenFGA.
-//   - More than [MostOwners] owners are above the object, because OpenFGA would follow all of them.
+//   - More than [MaxOwners] owners are above the object, because OpenFGA would follow all of them.
 func (x *Index) ToOpenFGACheck(q Query) (c iam.OpenFGACheck, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -15,7 +15,7 @@ func (x *Index) ToOpenFGACheck(q Query) (c iam.OpenFGACheck, ok bool) {
 		return c, false
 	}
 	var r scopeSet
-	if x.collectScopes(&r, x.kinds[q.Type], &q); r.cut {
+	if x.collectScopesOfQuery(&r, x.kinds[q.Type], &q); r.cut {
 		return c, false
 	}
 	asked := iam.AccessRequest{Groups: q.Groups, Permission: q.Permission, Kind: kind, Namespace: q.Namespace}
@@ -33,13 +33,13 @@ func (x *Index) ToOpenFGACheck(q Query) (c iam.OpenFGACheck, ok bool) {
 		asked.Parent = names.addScope(q.Parent)
 	}
 	names.addScope(Scope{Type: namespaceType, Ref: Ref{Name: q.Namespace}})
-	objects := iam.Lookup{
+	objects := iam.DeclaredObjects{
 		Registry: x.registry,
 		Target:   func(object string) (iam.BindingTarget, bool) { return x.objectByOpenFGAName(names, object) },
 		Inactive: func(string) bool { return x.users[q.User].inactive || x.isInactiveAccount(q.Account) },
 	}
 	return objects.BuildCheck(asked, func(group string) bool {
-		return x.principals[Principal{Sort: TokenGroup, Ref: Ref{Name: group}}] != nil
+		return x.principals[Principal{Kind: TokenGroup, Ref: Ref{Name: group}}] != nil
 	})
 }
 
@@ -47,7 +47,7 @@ func (x *Index) ToOpenFGACheck(q Query) (c iam.OpenFGACheck, ok bool) {
 type scopesByObject map[string]Scope
 
 func (n scopesByObject) addScope(at Scope) (object string) {
-	object = iam.ObjectName(at.Type, at.Namespace, at.Name)
+	object = iam.OpenFGAObject(at.Type, at.Namespace, at.Name)
 	n[object] = at
 	return object
 }

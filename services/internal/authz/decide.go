@@ -47,11 +47,11 @@ func (x *Index) decideWithScopes(q Query, r *scopeSet) (why Proof, allowed bool)
 	if len(who.own) == 0 && who.memberships == 0 {
 		return why, false
 	}
-	x.collectScopes(r, k, &q)
+	x.collectScopesOfQuery(r, k, &q)
 	for at := range r.allScopes {
 		for _, g := range at.grants {
-			if !who.listed && who.memberships > 0 && who.memberships < len(g.groups) {
-				who.groups, who.listed = x.appendGroups(groups[:0], who.user), true
+			if !who.groupsListed && who.memberships > 0 && who.memberships < len(g.groups) {
+				who.groups, who.groupsListed = x.appendGroups(groups[:0], who.user), true
 			}
 			if p := x.grantHolder(&who, g, permission); p != nil {
 				return Proof{p.grants.bindingOfGrant(g).Ref, g.role.Ref, p.Principal, at.Scope}, true
@@ -63,10 +63,10 @@ func (x *Index) decideWithScopes(q Query, r *scopeSet) (why Proof, allowed bool)
 
 // resolveQuery returns the kind and the number of the permission. ok is false if the permission does not apply to the
 // kind, or if the object must exist and does not.
-func (x *Index) resolveQuery(q *Query) (k *registeredKind, number int, ok bool) {
+func (x *Index) resolveQuery(q *Query) (k *registeredKind, permission int, ok bool) {
 	k = x.kinds[q.Type]
-	number, known := x.permissions[q.Permission]
-	return k, number, known && k != nil && k.held.Has(number) && (!q.RequireExists || !x.isObjectAbsent(q))
+	permission, known := x.permissions[q.Permission]
+	return k, permission, known && k != nil && k.grantable.Has(permission) && (!q.RequireExists || !x.isObjectAbsent(q))
 }
 
 // isObjectAbsent reports whether the index does not hold the object of the query.
@@ -75,8 +75,8 @@ func (x *Index) isObjectAbsent(q *Query) bool {
 	return !there
 }
 
-// collectScopes adds all scopes whose roles apply to a query.
-func (x *Index) collectScopes(r *scopeSet, k *registeredKind, q *Query) {
+// collectScopesOfQuery adds all scopes whose roles apply to a query.
+func (x *Index) collectScopesOfQuery(r *scopeSet, k *registeredKind, q *Query) {
 	at := q.objectScope()
 	x.expandScope(r, k, at, q.Namespace)
 	if q.Parent.Name != "" && !q.Parent.All && k.isBelowType(q.Parent.Type) && (q.Name == "" || x.isObjectAbsent(q)) {

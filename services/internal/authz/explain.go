@@ -10,8 +10,8 @@ type Explanation struct {
 	// Membership is the subject's membership in the group that holds the role. It is empty if the role is not held by
 	// a [Group].
 	Membership Ref
-	// Inherits is the chain of roles from the bound role to the role that includes the permission.
-	Inherits []Ref
+	// InheritancePath is the chain of roles from the bound role to the role that includes the permission.
+	InheritancePath []Ref
 	// Path is the chain of objects from the object of the query to the scope of the bound role.
 	Path []Scope
 
@@ -19,15 +19,15 @@ type Explanation struct {
 	Unregistered bool
 	// NoSubject is set if no such active user or account exists. NoObject is set if no such object exists.
 	NoSubject, NoObject bool
-	// Lacking lists roles that the subject holds on the object or above it and that lack the permission. The list has
-	// a limited length.
-	Lacking []Proof
-	// Truncated is set if there are more than [MostOwners] owners, so that some were not followed.
+	// RolesWithoutPermission lists roles that the subject holds on the object or above it and that lack the permission.
+	// The list has a limited length.
+	RolesWithoutPermission []Proof
+	// Truncated is set if there are more than [MaxOwners] owners, so that some were not followed.
 	Truncated bool
 }
 
-// mostLacking bounds Explanation.Lacking.
-const mostLacking = 20
+// maxRolesWithoutPermission bounds Explanation.RolesWithoutPermission.
+const maxRolesWithoutPermission = 20
 
 // Explain decides a query and returns the reason.
 func (x *Index) Explain(q Query) Explanation {
@@ -38,7 +38,7 @@ func (x *Index) Explain(q Query) Explanation {
 	e := Explanation{Proof: why, Allowed: allowed}
 	if allowed {
 		e.Membership = x.membershipInGroup(q.User, why.Principal)
-		e.Inherits = inheritancePath(x.roles[why.Role], q.Permission)
+		e.InheritancePath = inheritancePath(x.roles[why.Role], q.Permission)
 		e.Path = r.pathBetween(q.objectScope(), why.At)
 		return e
 	}
@@ -48,7 +48,7 @@ func (x *Index) Explain(q Query) Explanation {
 	e.Unregistered = !registered
 	e.NoSubject = q.User != "" && !x.users[q.User].isActive() || q.Account != "" && x.isInactiveAccount(q.Account)
 	if registered {
-		e.Lacking = x.heldRolesOn(q, k)
+		e.RolesWithoutPermission = x.heldRolesOn(q, k)
 	}
 	return e
 }
@@ -56,7 +56,7 @@ func (x *Index) Explain(q Query) Explanation {
 // membershipInGroup returns a membership of a user in a group.
 func (x *Index) membershipInGroup(user string, group Principal) Ref {
 	for ref := range x.membershipsOf[user] {
-		if m := x.memberships[ref]; group.Sort == Group && m.group == group.Ref && x.isEffectiveMembership(m) {
+		if m := x.memberships[ref]; group.Kind == Group && m.group == group.Ref && x.isEffectiveMembership(m) {
 			return ref
 		}
 	}
@@ -113,12 +113,12 @@ func pathByLinks[T comparable](links map[T]T, to T) []T {
 // length.
 func (x *Index) heldRolesOn(q Query, k *registeredKind) []Proof {
 	var r scopeSet
-	x.collectScopes(&r, k, &q)
+	x.collectScopesOfQuery(&r, k, &q)
 	grants := r.effectiveGrants()
 	var had []Proof
 	for _, p := range x.principalsOfSubject(q.Subject) {
 		for g := range p.grantsAmong(grants) {
-			if len(had) == mostLacking {
+			if len(had) == maxRolesWithoutPermission {
 				return had
 			}
 			had = append(had, Proof{p.grants.bindingOfGrant(g).Ref, g.role.Ref, p.Principal, g.at.Scope})

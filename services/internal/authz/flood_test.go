@@ -164,7 +164,7 @@ func TestDecideVisitsCommonAncestorOnce(t *testing.T) {
 	}
 }
 
-// TestDecideUsesNearestOwners gives an object more ancestors than [MostOwners]. Roles on the nearest ancestors
+// TestDecideUsesNearestOwners gives an object more ancestors than [MaxOwners]. Roles on the nearest ancestors
 // give access. Roles on an ancestor that is not followed give no access.
 func TestDecideUsesNearestOwners(t *testing.T) {
 	for _, c := range []struct {

@@ -17,7 +17,7 @@ func FuzzDecideEqualsNaiveAuthorizer(f *testing.F) {
 		if len(q.Groups) > 0 {
 			group = q.Groups[0]
 		}
-		f.Add(seed, q.User, q.Account, group, q.Permission, q.Type, q.Namespace, q.Name, q.There, q.ParentType, q.ParentName)
+		f.Add(seed, q.User, q.Account, group, q.Permission, q.Type, q.Namespace, q.Name, q.RequireExists, q.ParentType, q.ParentName)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, user, account, group, permission, typ, namespace, name string, there bool, parentType, parentName string) {
 		if user != "" {
@@ -27,7 +27,7 @@ func FuzzDecideEqualsNaiveAuthorizer(f *testing.F) {
 		x := New(w.IsTrusted)
 		receivedObjects{}.tell(r, x, w)
 		request := world.Request{
-			User: user, Account: account, Groups: []string{group}, Permission: permission, Type: typ, Namespace: namespace, Name: name, There: there,
+			User: user, Account: account, Groups: []string{group}, Permission: permission, Type: typ, Namespace: namespace, Name: name, RequireExists: there,
 			ParentType: parentType, ParentName: parentName,
 		}
 		q := newQuery(request)

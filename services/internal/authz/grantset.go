@@ -50,8 +50,8 @@ func (s *grantSet) allGrants() iter.Seq2[*grant, *binding] {
 	}
 }
 
-// maxSize returns an upper bound of the number of grants. It is 0 only if there are no grants.
-func (s *grantSet) maxSize() int { return len(s.few) + len(s.many) }
+// grantCountBound returns an upper bound of the number of grants. It is 0 only if there are no grants.
+func (s *grantSet) grantCountBound() int { return len(s.few) + len(s.many) }
 
 func (s *grantSet) addBinding(b *binding) {
 	if s.many == nil && len(s.few) < fewGrants {

@@ -45,7 +45,7 @@ func TestGrantLastsUntilLastBindingIsRemoved(t *testing.T) {
 			x.SetBinding("one", fmt.Sprint("second", i), nil)
 			have("after removal of a last binding", i+1)
 		}
-		if p := x.principals[Principal{User, Ref{Name: "alice"}, "1"}]; p == nil || p.grants.maxSize() != 1 {
+		if p := x.principals[Principal{User, Ref{Name: "alice"}, "1"}]; p == nil || p.grants.grantCountBound() != 1 {
 			t.Errorf("%d trees: principal left after removal: %+v", many, p)
 		}
 	}

@@ -24,7 +24,7 @@ func (x *Index) newHeldPermissions(s Subject) *heldPermissions {
 	for typ := range x.kinds {
 		all := x.permissionSetOf(nil)
 		if p := x.places[Scope{Type: typ, All: true}]; p != nil {
-			h.addGrantsOn(all, p)
+			h.addPermissionsOn(all, p)
 		}
 		for n, owner := range x.owners {
 			if owner == typ && all.Has(n) {
@@ -35,8 +35,8 @@ func (x *Index) newHeldPermissions(s Subject) *heldPermissions {
 	return h
 }
 
-// addGrantsOn adds the permissions of the subject's grants on a scope.
-func (h *heldPermissions) addGrantsOn(all bitset.Set, p *scopeEntry) {
+// addPermissionsOn adds the permissions of the subject's grants on a scope.
+func (h *heldPermissions) addPermissionsOn(all bitset.Set, p *scopeEntry) {
 	for _, g := range p.grants {
 		if _, mine := h.grants[g]; mine {
 			all.AddAll(g.role.effective)
@@ -58,15 +58,16 @@ func (h *heldPermissions) permissionsOn(k *registeredKind, at Scope, uid string)
 	var r scopeSet
 	h.x.addScopeAndAncestors(&r, k, at, at.Namespace)
 	for p := range r.allScopes {
-		h.addGrantsOn(has, p)
+		h.addPermissionsOn(has, p)
 	}
 	h.at[at] = has
 	return has
 }
 
-// missingRightOf returns a permission that a role gives on an object, or on a whole kind, and that the subject lacks.
-func (h *heldPermissions) missingRightOf(ref Ref, at Scope, uid string) (m MissingRight, lacks bool) {
-	r, m, lacks := h.x.requireResolvedRole(ref, at)
+// missingRightOfRole returns a permission that a role gives on an object, or on a whole kind, and that the subject
+// lacks.
+func (h *heldPermissions) missingRightOfRole(ref Ref, at Scope, uid string) (m MissingRight, lacks bool) {
+	r, m, lacks := h.x.findResolvedRole(ref, at)
 	if lacks {
 		return m, true
 	}
@@ -74,6 +75,6 @@ func (h *heldPermissions) missingRightOf(ref Ref, at Scope, uid string) (m Missi
 	if k == nil {
 		return MissingRight{Role: ref, At: at}, true
 	}
-	name, lacks := h.x.firstMissingPermission(r.effective, k.held, h.permissionsOn(k, at, uid))
+	name, lacks := h.x.firstMissingPermission(r.effective, k.grantable, h.permissionsOn(k, at, uid))
 	return MissingRight{Role: ref, Permission: name, At: at}, lacks
 }

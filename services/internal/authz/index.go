@@ -72,13 +72,13 @@ func New(trusted func(typ string) bool) *Index {
 
 // BulkLoad calls tell, which sets many objects before the first query. The permissions of roles are computed once,
 // after tell has returned.
-func (x *Index) BulkLoad(tell func()) {
+func (x *Index) BulkLoad(load func()) {
 	x.loading = true
-	tell()
+	load()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.loading = false
-	x.registerResources()
+	x.rebuildRegistry()
 }
 
 // isAlive reports whether an object exists and is not in deletion.
@@ -92,14 +92,14 @@ func isAlive[T any, P interface {
 // multimap maps each key to several values.
 type multimap[K, V comparable] map[K]map[V]struct{}
 
-func (m multimap[K, V]) addPair(k K, v V) {
+func (m multimap[K, V]) addValue(k K, v V) {
 	if m[k] == nil {
 		m[k] = map[V]struct{}{}
 	}
 	m[k][v] = struct{}{}
 }
 
-func (m multimap[K, V]) removePair(k K, v V) {
+func (m multimap[K, V]) removeValue(k K, v V) {
 	delete(m[k], v)
 	if len(m[k]) == 0 {
 		delete(m, k)

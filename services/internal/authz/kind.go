@@ -12,9 +12,9 @@ import (
 // registeredKind is a kind that a ProtectedResource registers.
 type registeredKind struct {
 	typ string
-	// held holds the permissions that can be held on its objects.
-	held    bitset.Set
-	parents map[string]*registeredKind
+	// grantable holds the permissions that can be held on its objects.
+	grantable bitset.Set
+	parents   map[string]*registeredKind
 }
 
 // isBelowType reports whether objects of a type may be ancestors of objects of the kind k.
@@ -48,12 +48,12 @@ func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResour
 		delete(x.resources, name)
 	}
 	if same := was == nil && !isAlive(p) || was != nil && isAlive(p) && iam.EqualForRegistration(was, p); !x.loading && !same {
-		x.registerResources()
+		x.rebuildRegistry()
 	}
 }
 
-// registerResources validates all ProtectedResources and computes the permissions of all roles again.
-func (x *Index) registerResources() {
+// rebuildRegistry validates all ProtectedResources and computes the permissions of all roles again.
+func (x *Index) rebuildRegistry() {
 	x.registry = iam.NewRegistry(slices.Collect(maps.Values(x.resources)))
 	kinds := x.registry.Kinds()
 	x.kinds, x.permissions, x.names, x.owners = map[string]*registeredKind{}, map[string]int{}, nil, nil
@@ -64,7 +64,7 @@ func (x *Index) registerResources() {
 		}
 	}
 	for _, k := range kinds {
-		x.kinds[k.Type].held = x.permissionSetOf(k.GrantablePermissions())
+		x.kinds[k.Type].grantable = x.permissionSetOf(k.GrantablePermissions())
 		for _, parent := range k.Parents {
 			x.kinds[k.Type].parents[parent.Type] = x.kinds[parent.Type]
 		}

@@ -17,7 +17,7 @@ type MissingRight struct {
 	Role       Ref
 	Permission string
 	At         Scope
-	// Owners is set if there are more than [MostOwners] owners.
+	// Owners is set if there are more than [MaxOwners] owners.
 	Owners bool
 }
 
@@ -30,7 +30,7 @@ func (x *Index) MissingToBind(s Subject, namespace string, b *iamv1alpha1.Policy
 	if !ok {
 		return MissingRight{At: at}, true
 	}
-	return x.newHeldPermissions(s).missingRightOf(Ref{cmp.Or(b.RoleRef.Namespace, namespace), b.RoleRef.Name}, at, uid)
+	return x.newHeldPermissions(s).missingRightOfRole(Ref{cmp.Or(b.RoleRef.Namespace, namespace), b.RoleRef.Name}, at, uid)
 }
 
 // MissingToJoin returns a permission that a group holds and that the subject lacks. It ignores grants on objects that
@@ -48,7 +48,7 @@ func (x *Index) MissingToJoin(s Subject, group Ref) (m MissingRight, lacks bool)
 		if !g.at.isEffectiveFor(g.uid) && (g.at.target != nil || x.kinds[g.at.Type] != nil && x.observed[g.at.Type]) {
 			continue
 		}
-		if m, lacks = mine.missingRightOf(g.role.Ref, g.at.Scope, g.uid); lacks {
+		if m, lacks = mine.missingRightOfRole(g.role.Ref, g.at.Scope, g.uid); lacks {
 			return m, true
 		}
 	}
@@ -67,7 +67,7 @@ func (x *Index) MissingToInclude(s Subject, permissions []string, roles []Ref) (
 		}
 	}
 	for _, ref := range roles {
-		r, m, lacks := x.requireResolvedRole(ref, Scope{})
+		r, m, lacks := x.findResolvedRole(ref, Scope{})
 		if lacks {
 			return m, true
 		}
@@ -89,7 +89,7 @@ func (x *Index) MissingToSetOwners(s Subject, object Scope, uid string, owners [
 	}
 	var above scopeSet // The owners share this set, because they may have common ancestors.
 	for _, owner := range owners {
-		if k.parents[owner.Type] != nil && !x.addOwnerScopes(&above, object, owner) {
+		if k.parents[owner.Type] != nil && !x.queueOwnerScopes(&above, object, owner) {
 			return MissingRight{At: Scope{Type: owner.Type, Ref: Ref{Name: owner.Name}}}, true
 		}
 	}
@@ -102,7 +102,7 @@ func (x *Index) MissingToSetOwners(s Subject, object Scope, uid string, owners [
 			return MissingRight{At: owner}, true
 		}
 		for _, g := range at.grants {
-			if name, lacks := x.firstMissingPermission(g.role.effective, k.held, has); lacks {
+			if name, lacks := x.firstMissingPermission(g.role.effective, k.grantable, has); lacks {
 				return MissingRight{Role: g.role.Ref, Permission: name, At: object}, true
 			}
 		}
@@ -125,9 +125,9 @@ func (x *Index) unobservedParent(at *scopeEntry) (above Scope, found bool) {
 	return within, within.Name != "" && k.parents[namespaceType] != nil && !x.observed[namespaceType] && !x.mayExistUnindexed(within)
 }
 
-// addOwnerScopes queues an owner of the object, and reports whether the owner exists. An owner without a UID is
+// queueOwnerScopes queues an owner of the object, and reports whether the owner exists. An owner without a UID is
 // identified by its name.
-func (x *Index) addOwnerScopes(r *scopeSet, object Scope, owner iam.Owner) (there bool) {
+func (x *Index) queueOwnerScopes(r *scopeSet, object Scope, owner iam.Owner) (there bool) {
 	for _, namespace := range [...]string{object.Namespace, ""} {
 		above := Scope{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
 		if o, is := x.objectAt(above); is && (owner.UID == "" || owner.UID == o.UID) {
@@ -138,9 +138,9 @@ func (x *Index) addOwnerScopes(r *scopeSet, object Scope, owner iam.Owner) (ther
 	return there
 }
 
-// requireResolvedRole returns a role if the role and all roles that it inherits are declared and all its permissions
+// findResolvedRole returns a role if the role and all roles that it inherits are declared and all its permissions
 // are registered. Otherwise it returns what is missing.
-func (x *Index) requireResolvedRole(ref Ref, at Scope) (r *role, m MissingRight, lacks bool) {
+func (x *Index) findResolvedRole(ref Ref, at Scope) (r *role, m MissingRight, lacks bool) {
 	switch r = x.roles[ref]; {
 	case r == nil || !r.declared:
 		return nil, MissingRight{Role: ref}, true
@@ -153,9 +153,9 @@ func (x *Index) requireResolvedRole(ref Ref, at Scope) (r *role, m MissingRight,
 }
 
 // firstMissingPermission returns the first permission that is in given and held, and not in has.
-func (x *Index) firstMissingPermission(given, held, has bitset.Set) (name string, lacks bool) {
-	if !given.ContainsAnyExcept(held, has) {
+func (x *Index) firstMissingPermission(given, grantable, held bitset.Set) (name string, lacks bool) {
+	if !given.ContainsAnyExcept(grantable, held) {
 		return "", false
 	}
-	return x.permissionNames(given, held, has)[0], true
+	return x.permissionNames(given, grantable, held)[0], true
 }

@@ -130,12 +130,12 @@ func TestMissingToJoinAndIncludeAreSound(t *testing.T) {
 func TestMissingToSetOwnersIsSound(t *testing.T) {
 	gained, refused := 0, 0
 	forEachRandomWorld(t, func(w *world.World, x *Index) {
-		for i, o := range w.Things {
+		for i, o := range w.Targets {
 			k, was := x.kinds[o.Type], targetOf(o)
 			if k == nil || was == nil {
 				continue
 			}
-			other := w.Things[(i+1)%len(w.Things)]
+			other := w.Targets[(i+1)%len(w.Targets)]
 			owner := iam.Owner{Type: other.Type, Name: other.Name, UID: string(other.UID)}
 			who, at := newQuery(w.RandomRequest()).Subject, Scope{Type: o.Type, Ref: Ref{o.Namespace, o.Name}}
 			if _, lacks := x.MissingToSetOwners(who, at, was.UID, []iam.Owner{owner}); lacks {
@@ -144,7 +144,7 @@ func TestMissingToSetOwnersIsSound(t *testing.T) {
 			}
 			before := x.answers(w, k, at)
 			has := map[string]bool{}
-			for _, permission := range x.permissionNames(k.held, k.held, nil) {
+			for _, permission := range x.permissionNames(k.grantable, k.grantable, nil) {
 				has[permission] = x.may(who, permission, at)
 			}
 			is := *was
@@ -167,7 +167,7 @@ func TestMissingToSetOwnersIsSound(t *testing.T) {
 func (x *Index) answers(w *world.World, k *registeredKind, at Scope) map[[2]string]bool {
 	all := map[[2]string]bool{}
 	for _, u := range w.Users {
-		for _, permission := range x.permissionNames(k.held, k.held, nil) {
+		for _, permission := range x.permissionNames(k.grantable, k.grantable, nil) {
 			q := Query{Subject: Subject{User: u.Name}, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}
 			if _, allowed := x.Decide(q); allowed {
 				all[[2]string{u.Name, permission}] = true

@@ -57,9 +57,9 @@ func (x *Index) SetTarget(typ, namespace, name string, t *iam.BindingTarget) {
 	if known, there := x.objectAt(at); t != nil && len(t.Owners) == 0 && there && x.places[at] == nil && known.UID == t.UID {
 		return
 	}
-	p := x.ensureEntry(at)
+	p := x.ensureScopeEntry(at)
 	p.setTarget(t)
-	x.removeUnusedEntry(p)
+	x.removeUnusedScopeEntry(p)
 }
 
 // objectAt returns the object of a scope, if it exists.
@@ -81,8 +81,8 @@ func (x *Index) objectOfEntry(p *scopeEntry, at Scope) (t iam.BindingTarget, the
 	return t, false
 }
 
-// matchesObject reports whether the index holds the existence, the UID and the owners of an object as in its metadata.
-func (x *Index) matchesObject(typ string, m *metav1.ObjectMeta) bool {
+// isUpToDate reports whether the index holds the existence, the UID and the owners of an object as in its metadata.
+func (x *Index) isUpToDate(typ string, m *metav1.ObjectMeta) bool {
 	want, lives := iam.TargetOfObject(m)
 	is, there := x.objectAt(Scope{Type: typ, Ref: Ref{m.Namespace, m.Name}})
 	return there == lives && (!lives || is.UID == want.UID && slices.Equal(is.Owners, want.Owners))
@@ -100,11 +100,11 @@ func (p *scopeEntry) setTarget(t *iam.BindingTarget) {
 		p.target = t
 		return
 	}
-	p.reclassifyGrants(func() { p.target = t })
+	p.changeAndReclassifyGrants(func() { p.target = t })
 }
 
-// reclassifyGrants applies a change to the entry, and updates which grants take effect.
-func (p *scopeEntry) reclassifyGrants(change func()) {
+// changeAndReclassifyGrants applies a change to the entry, and updates which grants take effect.
+func (p *scopeEntry) changeAndReclassifyGrants(change func()) {
 	all := p.grants
 	for _, idle := range p.idle {
 		all = append(all, idle...)
@@ -122,7 +122,7 @@ func (x *Index) RefreshTypeTrust(typ string) {
 	defer x.mu.Unlock()
 	for at, p := range x.places {
 		if trusted := x.mayExistUnindexed(at); at.Type == typ && trusted != p.trusted {
-			p.reclassifyGrants(func() { p.trusted = trusted })
+			p.changeAndReclassifyGrants(func() { p.trusted = trusted })
 		}
 	}
 }
@@ -153,7 +153,7 @@ func (p *scopeEntry) setGrantsForUID(uid string, grants []*grant) {
 	}
 }
 
-func (x *Index) ensureEntry(at Scope) *scopeEntry {
+func (x *Index) ensureScopeEntry(at Scope) *scopeEntry {
 	p := x.places[at]
 	if p == nil {
 		p = &scopeEntry{Scope: at, trusted: x.mayExistUnindexed(at)}
@@ -170,7 +170,7 @@ func (x *Index) mayExistUnindexed(at Scope) bool {
 	return !at.All && at.Name != "" && x.trusted != nil && x.trusted(at.Type)
 }
 
-func (x *Index) removeUnusedEntry(p *scopeEntry) {
+func (x *Index) removeUnusedScopeEntry(p *scopeEntry) {
 	if p.target == nil && len(p.grants)+len(p.idle) == 0 {
 		delete(x.places, p.Scope)
 	}
@@ -196,9 +196,9 @@ func scopeOfSelector(s iamv1alpha1.ResourceSelector) (at Scope, uid string, ok b
 // few bounds the scopes that are searched linearly, without allocation.
 const few = 32
 
-// MostOwners bounds the owners that one query follows, the nearest first. The owners of the object and of all its
+// MaxOwners bounds the owners that one query follows, the nearest first. The owners of the object and of all its
 // ancestors count together. Every user that may create objects can give each object many owners.
-const MostOwners = 1000
+const MaxOwners = 1000
 
 // scopeSet collects all scopes whose roles apply to a query.
 type scopeSet struct {
@@ -212,7 +212,7 @@ type scopeSet struct {
 	ahead        [few / 2]Scope
 	further      []Scope
 	many, passed int
-	// owners counts the followed owners. cut is set if there are more than MostOwners.
+	// owners counts the followed owners. cut is set if there are more than MaxOwners.
 	owners int
 	cut    bool
 }
@@ -283,7 +283,7 @@ func (x *Index) expandScope(r *scopeSet, k *registeredKind, at Scope, namespace 
 		return
 	}
 	for _, owner := range object.Owners {
-		if r.owners == MostOwners {
+		if r.owners == MaxOwners {
 			r.cut = true
 			return
 		}

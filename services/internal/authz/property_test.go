@@ -34,7 +34,7 @@ func (x *Index) emptied(t *testing.T, before receivedObjects) {
 func newQuery(r world.Request) Query {
 	return Query{
 		Subject:    Subject{User: r.User, Account: r.Account, Groups: r.Groups},
-		Permission: r.Permission, Type: r.Type, Namespace: r.Namespace, Name: r.Name, RequireExists: r.There,
+		Permission: r.Permission, Type: r.Type, Namespace: r.Namespace, Name: r.Name, RequireExists: r.RequireExists,
 		Parent: Scope{Type: r.ParentType, Ref: Ref{Name: r.ParentName}},
 	}
 }

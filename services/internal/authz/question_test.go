@@ -233,7 +233,7 @@ func TestToOpenFGACheckRefusesTwoPrincipalsAndHandlesLongNames(t *testing.T) {
 		t.Error("alice is allowed without a binding")
 	}
 	c, ok := x.ToOpenFGACheck(q)
-	if want := iam.ObjectName("a/Tree", long, long); !ok || c.Object != want || c.User != iam.UserSubject("alice") {
+	if want := iam.OpenFGAObject("a/Tree", long, long); !ok || c.Object != want || c.User != iam.UserSubject("alice") {
 		t.Errorf("got check %+v, %v, want object %s", c, ok, want)
 	}
 }

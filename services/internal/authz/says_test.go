@@ -9,9 +9,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// TestMatchesBindingComparesDecisiveFields verifies that MatchesBinding compares every field that decides access, and
-// no other field. Requests that wait for a binding depend on this.
-func TestMatchesBindingComparesDecisiveFields(t *testing.T) {
+// TestIsBindingUpToDateComparesDecisiveFields verifies that IsBindingUpToDate compares every field that decides access,
+// and no other field. Requests that wait for a binding depend on this.
+func TestIsBindingUpToDateComparesDecisiveFields(t *testing.T) {
 	for what, c := range map[string]struct {
 		edit func(*iamv1alpha1.PolicyBinding)
 		says bool
@@ -45,13 +45,13 @@ func TestMatchesBindingComparesDecisiveFields(t *testing.T) {
 		x.SetBinding("one", "b", declared)
 		x.SetTarget(bindingType, "one", "b", &iam.BindingTarget{Namespace: "one", UID: "u"})
 		b := declared.DeepCopy()
-		if c.edit(b); x.MatchesBinding(b) != c.says {
+		if c.edit(b); x.IsBindingUpToDate(b) != c.says {
 			t.Errorf("%s: got match %v, want %v", what, !c.says, c.says)
 		}
 	}
 }
 
-func TestMatchesUserComparesDecisiveFields(t *testing.T) {
+func TestIsUserUpToDateComparesDecisiveFields(t *testing.T) {
 	declared := &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "mia", UID: "u"}}
 	for what, c := range map[string]struct {
 		edit func(*iamv1alpha1.User)
@@ -72,7 +72,7 @@ func TestMatchesUserComparesDecisiveFields(t *testing.T) {
 		x.SetUser("mia", declared)
 		x.SetTarget(userType, "", "mia", &iam.BindingTarget{UID: "u"})
 		u := declared.DeepCopy()
-		if c.edit(u); x.MatchesUser(u) != c.says {
+		if c.edit(u); x.IsUserUpToDate(u) != c.says {
 			t.Errorf("%s: got match %v, want %v", what, !c.says, c.says)
 		}
 	}

@@ -27,7 +27,7 @@ func (before receivedObjects) tell(r *rand.Rand, x *Index, w *world.World) recei
 	note(now, w.Accounts, func(o *iamv1alpha1.ServiceAccount) any { return o.DeepCopy() })
 	note(now, w.Groups, func(o *iamv1alpha1.Group) any { return o.DeepCopy() })
 	note(now, w.Memberships, func(o *iamv1alpha1.GroupMembership) any { return o.DeepCopy() })
-	note(now, w.Things, func(o *world.TargetObject) any {
+	note(now, w.Targets, func(o *world.TargetObject) any {
 		return &world.TargetObject{ObjectMeta: *o.ObjectMeta.DeepCopy(), Type: o.Type, Organization: o.Organization, Recorded: o.Recorded}
 	})
 	var changes []func()

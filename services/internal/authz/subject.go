@@ -19,9 +19,9 @@ func (a accountState) isActive() bool { return a.uid != "" && !a.inactive }
 func (a accountState) isActiveWithUID(uid string) bool { return a.uid == uid && a.isActive() }
 
 type membership struct {
-	user  string
-	first iamv1alpha1.Member
-	group Ref
+	user         string
+	recordedUser iamv1alpha1.Member
+	group        Ref
 }
 
 // SetUser adds, replaces or removes a User.
@@ -43,11 +43,11 @@ func accountOfUser(u *iamv1alpha1.User) (a accountState) {
 	return a
 }
 
-// MatchesUser reports whether the index holds the UID, the state and the owners of a User as declared.
-func (x *Index) MatchesUser(declared *iamv1alpha1.User) bool {
+// IsUserUpToDate reports whether the index holds the UID, the state and the owners of a User as declared.
+func (x *Index) IsUserUpToDate(declared *iamv1alpha1.User) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.users[declared.Name] == accountOfUser(declared) && x.matchesObject(userType, &declared.ObjectMeta)
+	return x.users[declared.Name] == accountOfUser(declared) && x.isUpToDate(userType, &declared.ObjectMeta)
 }
 
 // SetServiceAccount adds, replaces or removes a ServiceAccount of IAM.
@@ -82,8 +82,8 @@ func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.Grou
 	defer x.mu.Unlock()
 	ref := Ref{namespace, name}
 	if was, ok := x.memberships[ref]; ok {
-		x.membershipsOf.removePair(was.user, ref)
-		x.membershipsIn.removePair(was.group, ref)
+		x.membershipsOf.removeValue(was.user, ref)
+		x.membershipsIn.removeValue(was.group, ref)
 		x.adjustMembershipCount(was, -1)
 		delete(x.memberships, ref)
 	}
@@ -92,21 +92,21 @@ func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.Grou
 	}
 	m := membership{user: declared.Spec.UserRef.Name, group: Ref{declared.Spec.GroupRef.Namespace, declared.Spec.GroupRef.Name}}
 	if first := declared.Status.User; first != nil {
-		m.first = *first
+		m.recordedUser = *first
 	}
 	x.memberships[ref] = m
-	x.membershipsOf.addPair(m.user, ref)
-	x.membershipsIn.addPair(m.group, ref)
+	x.membershipsOf.addValue(m.user, ref)
+	x.membershipsIn.addValue(m.group, ref)
 	x.adjustMembershipCount(m, 1)
 }
 
 // adjustMembershipCount adds by, which is 1 or -1, to the count of a membership. It ignores a membership whose status
 // records a user with another name than its spec.
 func (x *Index) adjustMembershipCount(m membership, by int) {
-	if m.first.Name != m.user {
+	if m.recordedUser.Name != m.user {
 		return
 	}
-	b := membershipKey{m.user, m.first.UID, m.group}
+	b := membershipKey{m.user, m.recordedUser.UID, m.group}
 	if x.belongings[b] += by; x.belongings[b] == 0 {
 		delete(x.belongings, b)
 	}
@@ -114,7 +114,7 @@ func (x *Index) adjustMembershipCount(m membership, by int) {
 
 // isEffectiveMembership reports whether the membership was recorded for the active user that has the name now.
 func (x *Index) isEffectiveMembership(m membership) bool {
-	return m.first.Name == m.user && x.users[m.user].isActiveWithUID(m.first.UID)
+	return m.recordedUser.Name == m.user && x.users[m.user].isActiveWithUID(m.recordedUser.UID)
 }
 
 // PrincipalKind is the kind of a principal.
@@ -132,7 +132,7 @@ const (
 
 // Principal is a subject that a binding can name.
 type Principal struct {
-	Sort PrincipalKind
+	Kind PrincipalKind
 	Ref
 	UID string
 }
@@ -149,7 +149,7 @@ type principal struct {
 func principalOf(s iamv1alpha1.Subject) (p Principal, ok bool) {
 	switch {
 	case s.Kind == iamv1alpha1.GroupKind && strings.Contains(s.Name, ":"):
-		return Principal{Sort: TokenGroup, Ref: Ref{Name: s.Name}}, true
+		return Principal{Kind: TokenGroup, Ref: Ref{Name: s.Name}}, true
 	case s.UID == "":
 		return p, false
 	case s.Kind == iamv1alpha1.GroupKind:
@@ -159,7 +159,7 @@ func principalOf(s iamv1alpha1.Subject) (p Principal, ok bool) {
 	case s.Kind == iamv1alpha1.ServiceAccountKind && s.Namespace == "":
 		return Principal{ServiceAccount, Ref{Name: s.Name}, s.UID}, true
 	}
-	return Principal{Sort: CoreServiceAccount, UID: s.UID}, s.Kind == iamv1alpha1.ServiceAccountKind
+	return Principal{Kind: CoreServiceAccount, UID: s.UID}, s.Kind == iamv1alpha1.ServiceAccountKind
 }
 
 // principalsOf returns the principals of subjects. It skips subjects that lack a required field.
@@ -181,7 +181,7 @@ func (x *Index) isInactiveAccount(uid string) bool {
 
 // isActivePrincipal reports whether the principal exists with its UID and is active.
 func (x *Index) isActivePrincipal(p Principal) bool {
-	switch p.Sort {
+	switch p.Kind {
 	case User:
 		return x.users[p.Name].isActiveWithUID(p.UID)
 	case ServiceAccount:

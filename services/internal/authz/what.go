@@ -11,18 +11,18 @@ import (
 
 // HeldRole is a role that a subject holds on a scope.
 type HeldRole struct {
-	Why Proof
+	Proof Proof
 	// Membership is the user's membership in the group that holds the role; empty if no group holds it.
 	Membership Ref
-	// Gives counts the permissions that the role gives on the scope; see [Index.RolePermissionsOn].
-	Gives int
+	// PermissionCount counts the permissions that the role gives on the scope; see [Index.RolePermissionsOn].
+	PermissionCount int
 }
 
 // ListHeldRoles lists the roles that a subject holds, sorted by scope and role.
 func (x *Index) ListHeldRoles(s Subject) []HeldRole {
 	rights := x.collectHeldRoles(s) // The list may be very long, so it is sorted without the lock.
 	compare := func(a, b HeldRole) int {
-		return cmp.Or(a.Why.At.Compare(b.Why.At), a.Why.Role.Compare(b.Why.Role), a.Why.Principal.Compare(b.Why.Principal))
+		return cmp.Or(a.Proof.At.Compare(b.Proof.At), a.Proof.Role.Compare(b.Proof.Role), a.Proof.Principal.Compare(b.Proof.Principal))
 	}
 	slices.SortFunc(rights, compare)
 	// Several bindings may give the same role; one of them is enough.
@@ -40,12 +40,12 @@ func (x *Index) collectHeldRoles(s Subject) (roles []HeldRole) {
 	}
 	for _, p := range x.principalsOfSubject(s) {
 		var membership Ref
-		if p.Sort == Group {
+		if p.Kind == Group {
 			membership = memberships[p.Ref]
 		}
 		for g, by := range p.grants.allGrants() {
 			if k := x.kinds[g.at.Type]; k != nil && g.at.isEffectiveFor(g.uid) {
-				if n := g.role.effective.CountCommon(k.held); n > 0 {
+				if n := g.role.effective.CountCommon(k.grantable); n > 0 {
 					roles = append(roles, HeldRole{Proof{by.Ref, g.role.Ref, p.Principal, g.at.Scope}, membership, n})
 				}
 			}
@@ -62,7 +62,7 @@ func (x *Index) RolePermissionsOn(role Ref, at Scope) []string {
 	if r == nil || k == nil {
 		return nil
 	}
-	return x.permissionNames(r.effective, k.held, nil)
+	return x.permissionNames(r.effective, k.grantable, nil)
 }
 
 // PermissionGain lists the permissions that a binding would give to one of its subjects.
@@ -87,7 +87,7 @@ type BindingPreview struct {
 
 // PreviewBinding returns the effect of a binding. For a group it returns the permissions that the group does not hold
 // yet. All gains together have at most the given number of permissions.
-func (x *Index) PreviewBinding(namespace string, b *iamv1alpha1.PolicyBinding, most int) BindingPreview {
+func (x *Index) PreviewBinding(namespace string, b *iamv1alpha1.PolicyBinding, maxPermissions int) BindingPreview {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	at, uid, _ := scopeOfSelector(b.Spec.ResourceSelector)
@@ -110,9 +110,9 @@ func (x *Index) PreviewBinding(namespace string, b *iamv1alpha1.PolicyBinding, m
 			if had[id] == nil {
 				had[id] = x.permissionsFromGrants(id, grants)
 			}
-			gain.Permissions = x.permissionNames(r.effective, k.held, had[id])
+			gain.Permissions = x.permissionNames(r.effective, k.grantable, had[id])
 		}
-		if most -= len(gain.Permissions); most < 0 {
+		if maxPermissions -= len(gain.Permissions); maxPermissions < 0 {
 			preview.More = true
 			break
 		}
@@ -124,7 +124,7 @@ func (x *Index) PreviewBinding(namespace string, b *iamv1alpha1.PolicyBinding, m
 // permissionsFromGrants returns the permissions that a principal already holds by the given grants.
 func (x *Index) permissionsFromGrants(id Principal, grants map[*grant]struct{}) bitset.Set {
 	who := x.appendActivePrincipal(nil, id)
-	if id.Sort == User {
+	if id.Kind == User {
 		who = x.principalsOfSubject(Subject{User: id.Name})
 	}
 	all := x.permissionSetOf(nil)
@@ -150,7 +150,7 @@ func (r *scopeSet) effectiveGrants() map[*grant]struct{} {
 // grantsAmong yields the grants in grants that a principal holds. It iterates over the smaller of the two sets.
 func (p *principal) grantsAmong(grants map[*grant]struct{}) iter.Seq[*grant] {
 	return func(yield func(*grant) bool) {
-		if p.grants.maxSize() <= len(grants) {
+		if p.grants.grantCountBound() <= len(grants) {
 			for g := range p.grants.allGrants() {
 				if _, ok := grants[g]; ok && !yield(g) {
 					return

@@ -11,12 +11,12 @@ type AllowedPrincipal struct {
 	Principal Principal
 	// Membership is the user's membership in the group that holds the role; empty if no group holds it.
 	Membership Ref
-	Why        Proof
+	Proof      Proof
 }
 
 // Compare orders principals by kind, name and UID.
 func (p Principal) Compare(other Principal) int {
-	return cmp.Or(cmp.Compare(p.Sort, other.Sort), p.Ref.Compare(other.Ref), cmp.Compare(p.UID, other.UID))
+	return cmp.Or(cmp.Compare(p.Kind, other.Kind), p.Ref.Compare(other.Ref), cmp.Compare(p.UID, other.UID))
 }
 
 // Compare orders names by namespace and name.
@@ -37,7 +37,7 @@ func (p Scope) Compare(other Scope) int {
 
 // ListAllowedPrincipals lists the principals for which a query is allowed, without duplicates. It lists groups and
 // also their members. It stops at the given number of principals; more is true if there are others.
-func (x *Index) ListAllowedPrincipals(q Query, most int) (holders []AllowedPrincipal, more bool) {
+func (x *Index) ListAllowedPrincipals(q Query, limit int) (holders []AllowedPrincipal, more bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	k, permission, ok := x.resolveQuery(&q)
@@ -45,11 +45,11 @@ func (x *Index) ListAllowedPrincipals(q Query, most int) (holders []AllowedPrinc
 		return nil, false
 	}
 	var r scopeSet
-	x.collectScopes(&r, k, &q)
+	x.collectScopesOfQuery(&r, k, &q)
 	found := map[Principal]AllowedPrincipal{}
 	for at := range r.allScopes {
 		for _, g := range at.grants {
-			if g.hasPermission(permission) && !x.addHolders(g, found, most) {
+			if g.hasPermission(permission) && !x.addHoldersOfGrant(g, found, limit) {
 				more = true
 			}
 		}
@@ -57,18 +57,18 @@ func (x *Index) ListAllowedPrincipals(q Query, most int) (holders []AllowedPrinc
 	return slices.SortedFunc(maps.Values(found), func(a, b AllowedPrincipal) int { return a.Principal.Compare(b.Principal) }), more
 }
 
-// addHolders adds the holders of a grant. It returns false if the limit most was reached.
-func (x *Index) addHolders(g *grant, found map[Principal]AllowedPrincipal, most int) (all bool) {
+// addHoldersOfGrant adds the holders of a grant. It returns false if the limit most was reached.
+func (x *Index) addHoldersOfGrant(g *grant, found map[Principal]AllowedPrincipal, limit int) (all bool) {
 	for _, b := range g.bindings {
 		for _, p := range b.principals {
 			why := Proof{b.Ref, g.role.Ref, p.Principal, g.at.Scope}
 			if _, known := found[p.Principal]; known || !x.isActivePrincipal(p.Principal) {
 				continue // The group's members were added together with the group.
 			}
-			if !addHolder(found, AllowedPrincipal{p.Principal, Ref{}, why}, most) {
+			if !addHolder(found, AllowedPrincipal{p.Principal, Ref{}, why}, limit) {
 				return false
 			}
-			if p.Sort == Group && !x.addMembers(p.Ref, why, found, most) {
+			if p.Kind == Group && !x.addMembersOfGroup(p.Ref, why, found, limit) {
 				return false
 			}
 		}
@@ -76,12 +76,12 @@ func (x *Index) addHolders(g *grant, found map[Principal]AllowedPrincipal, most 
 	return true
 }
 
-// addMembers adds the members of a group. It returns false if the limit most was reached.
-func (x *Index) addMembers(group Ref, why Proof, found map[Principal]AllowedPrincipal, most int) (all bool) {
+// addMembersOfGroup adds the members of a group. It returns false if the limit most was reached.
+func (x *Index) addMembersOfGroup(group Ref, why Proof, found map[Principal]AllowedPrincipal, limit int) (all bool) {
 	// Sorted, so that a truncated list is always the same.
 	for _, ref := range slices.SortedFunc(maps.Keys(x.membershipsIn[group]), Ref.Compare) {
 		m := x.memberships[ref]
-		if x.isEffectiveMembership(m) && !addHolder(found, AllowedPrincipal{Principal{User, Ref{Name: m.user}, x.users[m.user].uid}, ref, why}, most) {
+		if x.isEffectiveMembership(m) && !addHolder(found, AllowedPrincipal{Principal{User, Ref{Name: m.user}, x.users[m.user].uid}, ref, why}, limit) {
 			return false
 		}
 	}
@@ -89,11 +89,11 @@ func (x *Index) addMembers(group Ref, why Proof, found map[Principal]AllowedPrin
 }
 
 // addHolder adds a holder. It returns false if the limit most was already reached.
-func addHolder(found map[Principal]AllowedPrincipal, h AllowedPrincipal, most int) bool {
+func addHolder(found map[Principal]AllowedPrincipal, h AllowedPrincipal, limit int) bool {
 	if _, known := found[h.Principal]; known {
 		return true
 	}
-	if len(found) == most {
+	if len(found) == limit {
 		return false
 	}
 	found[h.Principal] = h

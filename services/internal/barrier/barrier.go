@@ -31,8 +31,8 @@ type Position struct {
 // PositionOf returns the position of b.
 func PositionOf(b *eventv1.Barrier) Position { return Position{b.GetRun(), b.GetNumber()} }
 
-// IncludesPosition reports whether b is the barrier at p, or a later barrier in the same life of the stream.
-func IncludesPosition(b *eventv1.Barrier, p Position) bool {
+// IsAtOrAfter reports whether b is the barrier at p, or a later barrier in the same life of the stream.
+func IsAtOrAfter(b *eventv1.Barrier, p Position) bool {
 	if p.Run == "" || p.Number == 0 {
 		return false
 	}
@@ -110,11 +110,11 @@ func NewSequencer(term uint64, newest *eventv1.Barrier, sequence uint64) *Sequen
 // BeginRun begins another run after the newest barrier on the stream.
 func (w *Sequencer) BeginRun(newest *eventv1.Barrier, sequence uint64) {
 	w.run, w.attempted, w.written, w.attempts = rand.Text(), 0, 0, map[barrierDigest]bool{}
-	w.expectAfter(newest, sequence)
+	w.expectPrevious(newest, sequence)
 }
 
-// expectAfter makes the first barrier of the run expect newest as the previous barrier.
-func (w *Sequencer) expectAfter(newest *eventv1.Barrier, sequence uint64) {
+// expectPrevious makes the first barrier of the run expect newest as the previous barrier.
+func (w *Sequencer) expectPrevious(newest *eventv1.Barrier, sequence uint64) {
 	w.base, w.expected, w.earlier = PositionOf(newest), sequence, nil
 	if w.base.Run == "" {
 		return
@@ -126,7 +126,7 @@ func (w *Sequencer) expectAfter(newest *eventv1.Barrier, sequence uint64) {
 }
 
 // StampNext fills in b as the next barrier. It returns the sequence of the barrier that must precede b on the stream.
-func (w *Sequencer) StampNext(b *eventv1.Barrier) (expected uint64) {
+func (w *Sequencer) StampNext(b *eventv1.Barrier) (expectedSequence uint64) {
 	w.attempted = w.written + 1
 	b.Term, b.Run, b.Number, b.Earlier = w.term, w.run, w.attempted, w.earlier
 	w.attempts[digestBarrier(b)] = true
@@ -142,15 +142,15 @@ func (w *Sequencer) RecordAccepted(sequence uint64) {
 	clear(w.attempts)
 }
 
-// DecideRefusal returns the next step after the stream refused the last barrier. newest is the newest barrier on the
+// HandleRefusal returns the next step after the stream refused the last barrier. newest is the newest barrier on the
 // stream, or nil. current is the term of the present holder of the Lease.
-func (w *Sequencer) DecideRefusal(newest *eventv1.Barrier, sequence, current uint64) RefusalVerdict {
+func (w *Sequencer) HandleRefusal(newest *eventv1.Barrier, sequence, currentTerm uint64) RefusalVerdict {
 	at := PositionOf(newest)
 	switch {
 	case w.attempts[digestBarrier(newest)]:
 		w.RecordAccepted(sequence) // The barrier was stored, and only its acknowledgement was lost.
 		return GoOn
-	case newest.GetTerm() > w.term && newest.GetTerm() <= current:
+	case newest.GetTerm() > w.term && newest.GetTerm() <= currentTerm:
 		return Deposed
 	case sequence <= w.expected:
 		return Doubt // The stream has no barrier, or its last barrier is not after the expected one.
@@ -159,7 +159,7 @@ func (w *Sequencer) DecideRefusal(newest *eventv1.Barrier, sequence, current uin
 	}
 	w.foreign++
 	if at.Run != "" && at.Run == w.base.Run && at.Number > w.base.Number && w.hasEarlierRuns(newest.GetEarlier()) {
-		w.expectAfter(newest, sequence) // The previous leader has written another barrier.
+		w.expectPrevious(newest, sequence) // The previous leader has written another barrier.
 		return GoOn
 	}
 	return Doubt

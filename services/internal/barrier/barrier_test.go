@@ -38,7 +38,7 @@ func (s *casStream) writes(t *testing.T, w *Sequencer, n int) (b *eventv1.Barrie
 	return b
 }
 
-func TestBarrierNamesTheEarlierOnesOfItsRunAndOfEarlierRuns(t *testing.T) {
+func TestBarrierNamesEarlierBarriersOfAllRuns(t *testing.T) {
 	var s casStream
 	first := s.writes(t, NewSequencer(1, nil, 0), 3)
 	second := s.writes(t, NewSequencer(2, s.newest, s.sequence), 2)
@@ -59,13 +59,13 @@ func TestBarrierNamesTheEarlierOnesOfItsRunAndOfEarlierRuns(t *testing.T) {
 		"a barrier without a number":          {second, Position{second.GetRun(), 0}, false},
 		"no barrier, by one that has no runs": {&eventv1.Barrier{}, Position{}, false},
 	} {
-		if got := IncludesPosition(c.by, c.at); got != c.want {
+		if got := IsAtOrAfter(c.by, c.at); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
 }
 
-func TestWriterDecidesByTheNewestBarrierAfterARefusal(t *testing.T) {
+func TestHandleRefusalDecidesByNewestBarrier(t *testing.T) {
 	for name, c := range map[string]struct {
 		// change changes the stream after the writer of term 2 has written two barriers after one of term 1.
 		change func(t *testing.T, s *casStream, before, w *Sequencer)
@@ -117,7 +117,7 @@ func TestWriterDecidesByTheNewestBarrierAfterARefusal(t *testing.T) {
 		if _, accepted := s.write(w); accepted {
 			t.Errorf("%s: the stream accepted the barrier", name)
 		}
-		got := w.DecideRefusal(s.newest, s.sequence, s.holder)
+		got := w.HandleRefusal(s.newest, s.sequence, s.holder)
 		if got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
@@ -130,7 +130,7 @@ func TestWriterDecidesByTheNewestBarrierAfterARefusal(t *testing.T) {
 	}
 }
 
-func TestFirstBarrierOfATermFollowsThePreviousLeader(t *testing.T) {
+func TestFirstBarrierOfTermFollowsPreviousLeader(t *testing.T) {
 	var s casStream
 	before := NewSequencer(1, nil, 0)
 	s.writes(t, before, 1)
@@ -139,15 +139,15 @@ func TestFirstBarrierOfATermFollowsThePreviousLeader(t *testing.T) {
 	if _, accepted := s.write(w); accepted {
 		t.Fatal("the stream accepted a barrier that expects another one")
 	}
-	if got := w.DecideRefusal(s.newest, s.sequence, s.holder); got != GoOn {
+	if got := w.HandleRefusal(s.newest, s.sequence, s.holder); got != GoOn {
 		t.Fatalf("got %v, want GoOn", got)
 	}
-	if b := s.writes(t, w, 1); !IncludesPosition(b, PositionOf(last)) {
+	if b := s.writes(t, w, 1); !IsAtOrAfter(b, PositionOf(last)) {
 		t.Errorf("%v does not name %v", b, last)
 	}
 }
 
-func TestForgedBarriersBeforeTheFirstOneAreFound(t *testing.T) {
+func TestForgedBarriersBeforeFirstBarrierAreFound(t *testing.T) {
 	for name, forge := range map[string]func(before *eventv1.Barrier) *eventv1.Barrier{
 		"of the run before": func(b *eventv1.Barrier) *eventv1.Barrier {
 			return &eventv1.Barrier{Term: 1, Run: b.GetRun(), Number: b.GetNumber() + 1}
@@ -163,7 +163,7 @@ func TestForgedBarriersBeforeTheFirstOneAreFound(t *testing.T) {
 		for range maxForeign + 1 {
 			s.newest, s.sequence = forge(s.newest), s.sequence+1
 			if s.write(w); got != Forged {
-				got = w.DecideRefusal(s.newest, s.sequence, s.holder)
+				got = w.HandleRefusal(s.newest, s.sequence, s.holder)
 			}
 			if got == Doubt {
 				w.BeginRun(s.newest, s.sequence)
@@ -175,27 +175,27 @@ func TestForgedBarriersBeforeTheFirstOneAreFound(t *testing.T) {
 	}
 }
 
-func TestReaderOfALostBarrierLoadsAgain(t *testing.T) {
+func TestReaderOfLostBarrierLoadsAgain(t *testing.T) {
 	var s casStream
 	w := NewSequencer(1, nil, 0)
 	s.writes(t, w, 2)
 	backup := s
 	lost := s.writes(t, w, 2)
 	s = backup
-	if _, accepted := s.write(w); accepted || w.DecideRefusal(s.newest, s.sequence, s.holder) != Doubt {
+	if _, accepted := s.write(w); accepted || w.HandleRefusal(s.newest, s.sequence, s.holder) != Doubt {
 		t.Fatal("the writer goes on behind a stream that was rewound")
 	}
 	w.BeginRun(s.newest, s.sequence)
 	b := s.writes(t, w, 5)
-	if IncludesPosition(b, PositionOf(lost)) {
+	if IsAtOrAfter(b, PositionOf(lost)) {
 		t.Errorf("%v names a barrier that the stream lost", b)
 	}
-	if !IncludesPosition(b, PositionOf(backup.newest)) {
+	if !IsAtOrAfter(b, PositionOf(backup.newest)) {
 		t.Errorf("%v does not name the barrier of the backup", b)
 	}
 }
 
-func TestBarrierNamesABoundedNumberOfRuns(t *testing.T) {
+func TestBarrierNamesBoundedNumberOfRuns(t *testing.T) {
 	var s casStream
 	for range 3 * maxEarlier {
 		s.writes(t, NewSequencer(1, s.newest, s.sequence), 1)

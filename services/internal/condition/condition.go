@@ -37,9 +37,9 @@ func (c Condition) IsTrue() bool { return c.Status == metav1.ConditionTrue }
 
 // MergeConditions returns the conditions of the given types, to be written for generation. It starts from has and
 // replaces the conditions in set. lastTransitionTime changes only with the status.
-func MergeConditions(has []metav1.Condition, types []string, generation int64, now metav1.Time, set ...Condition) []metav1.Condition {
+func MergeConditions(existing []metav1.Condition, types []string, generation int64, now metav1.Time, set ...Condition) []metav1.Condition {
 	var ours []metav1.Condition
-	for _, c := range has {
+	for _, c := range existing {
 		if slices.Contains(types, c.Type) {
 			ours = append(ours, c)
 		}

@@ -16,8 +16,8 @@ var errPanic = errors.New("reconciler panicked")
 
 // callReconciler runs one reconciliation in the trace of ctx. It links the traces of the other changes that the
 // reconciliation covers.
-func (e *engine[K]) callReconciler(ctx context.Context, p *Request[K], others []string) error {
-	err := e.runWithDeadline(ctx, "reconcile", func(ctx context.Context) error { return e.reconciler.Reconcile(ctx, p) }, tracing.LinksTo(others...)...)
+func (e *engine[K]) callReconciler(ctx context.Context, p *Request[K], traceparents []string) error {
+	err := e.runWithDeadline(ctx, "reconcile", func(ctx context.Context) error { return e.reconciler.Reconcile(ctx, p) }, tracing.LinksTo(traceparents...)...)
 	if err != nil {
 		return fmt.Errorf("reconcile %v: %w", p.Key, err)
 	}

@@ -27,7 +27,7 @@ import (
 )
 
 // takeover has short bounds, because these tests wait for many takeovers.
-var takeover = topology.TakeoverBounds{Claim: time.Second, Pin: 2 * time.Second, Settling: 5 * time.Second} //nolint:gochecknoglobals // It never changes.
+var takeover = topology.TakeoverBounds{LeaseLifetime: time.Second, PinTimeout: 2 * time.Second, SettlingTime: 5 * time.Second} //nolint:gochecknoglobals // It never changes.
 
 // testStreams is a real NATS server with all streams. Its methods publish like the watcher.
 type testStreams struct {

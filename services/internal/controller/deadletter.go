@@ -16,8 +16,8 @@ import (
 // maxReason bounds the reason in a dead letter, in bytes.
 const maxReason = 1024
 
-// withoutBody is appended to the reason if the message is too large for a dead letter.
-const withoutBody = " (the message is too large to be kept here)"
+// bodyOmittedNote is appended to the reason if the message is too large for a dead letter.
+const bodyOmittedNote = " (the message is too large to be kept here)"
 
 // letterOverhead is an upper bound, in bytes, for the headers that the NATS client adds to a dead letter.
 const letterOverhead = 512
@@ -37,7 +37,7 @@ func (e *engine[K]) moveToDeadLetters(ctx context.Context, d *delivery) error {
 	letter.Header.Set(topology.SequenceHeader, fmt.Sprint(meta.Sequence.Stream))
 	if int64(letter.Size()+letterOverhead) > e.cfg.JS.Conn().MaxPayload() {
 		letter.Data = nil // With its headers, the dead letter would exceed NATS' limit.
-		letter.Header.Set(topology.ReasonHeader, reason+withoutBody)
+		letter.Header.Set(topology.ReasonHeader, reason+bodyOmittedNote)
 	}
 	id := fmt.Sprintf("%s/%s/%d", e.cfg.Service.Name, meta.Timestamp, meta.Sequence.Stream)
 	if _, err := e.cfg.JS.PublishMsg(ctx, letter, jetstream.WithMsgID(id)); err != nil {

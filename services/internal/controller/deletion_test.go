@@ -63,7 +63,7 @@ func TestResultsExpireWithTombstone(t *testing.T) {
 	}
 }
 
-func TestTombstoneReportsNothingAboutNewObjectOfName(t *testing.T) {
+func TestTombstoneDoesNotReportNewObjectOfName(t *testing.T) {
 	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)

@@ -20,9 +20,9 @@ type delivery struct {
 	replay bool
 	// reported means that a reconciliation reported a result for the object of this message.
 	reported bool
-	// keys counts the keys that this message still waits for. worst is the worst disposition of the finished keys.
-	keys  int
-	worst disposition
+	// openKeys counts the keys that this message still waits for. worst is the worst disposition of the finished keys.
+	openKeys int
+	worst    disposition
 }
 
 // receiveMessage stores the change of a message in the informer and enqueues the affected keys.
@@ -33,7 +33,7 @@ func (e *engine[K]) receiveMessage(ctx context.Context, msg jetstream.Msg) {
 	d := &delivery{msg: msg, replay: msg.Headers().Get(topology.ReplayHeader) != ""}
 	e.unsettled.addMessage(d)
 	if msg.Subject() == topology.ResyncSubject(e.cfg.Service.Name) {
-		e.handleResync(ctx, d)
+		e.handleResyncRequest(ctx, d)
 		return
 	}
 	if err := e.applyDelivery(ctx, d); err != nil {

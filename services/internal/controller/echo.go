@@ -15,9 +15,9 @@ const (
 	echoTTL   = 10 * time.Minute
 )
 
-// echoes stores which key wrote a state until the change with this state arrives on the stream. The controller need
-// not reconcile the key again for its own write.
-type echoes struct{ states *cache.LRUExpireCache }
+// ownWriteEchoes stores which key wrote a state until the change with this state arrives on the stream. The controller
+// need not reconcile the key again for its own write.
+type ownWriteEchoes struct{ states *cache.LRUExpireCache }
 
 // objectStateID identifies one state of an object.
 type objectStateID struct {
@@ -30,10 +30,12 @@ func objectStateIDOf(c event.Change) objectStateID {
 }
 
 // expectEcho stores that key wrote the state in c.
-func (e echoes) expectEcho(c event.Change, key any) { e.states.Add(objectStateIDOf(c), key, echoTTL) }
+func (e ownWriteEchoes) expectEcho(c event.Change, key any) {
+	e.states.Add(objectStateIDOf(c), key, echoTTL)
+}
 
 // takeEcho returns the key that wrote the state in the message, and removes the entry. A replay is never an echo.
-func (e echoes) takeEcho(d *delivery) (writer any, ok bool) {
+func (e ownWriteEchoes) takeEcho(d *delivery) (writer any, ok bool) {
 	if !d.replay {
 		writer, ok = e.states.Get(objectStateIDOf(d.change))
 		e.states.Remove(objectStateIDOf(d.change))

@@ -24,7 +24,7 @@ type engine[K comparable] struct {
 	backoff    backoff.Backoff
 	metrics    metrics
 	results    *results.Publisher
-	echoes     echoes
+	echoes     ownWriteEchoes
 	elector    *leader.Elector
 	unsettled  unackedMessages
 	// observing counts the running calls of a DriftDetector and the running takeovers.
@@ -50,7 +50,7 @@ type pendingRequest struct {
 	deliveries []*delivery
 	resync     bool
 	// gone holds objects that are no longer in the informer. Their routes to the key are removed before its
-	// reconciliation, which may add them again with [Request.Watch].
+	// reconciliation, which may add them again with [Request.RequeueOnChange].
 	gone map[event.Key]bool
 }
 
@@ -80,7 +80,7 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 		cfg: cfg, reconciler: reconciler,
 		backoff:   backoff.Backoff{Min: cfg.MinDelay, Max: cfg.MaxDelay},
 		results:   results.New(cfg.JS, cfg.Service.Name, cfg.Elector.IsLeader, cfg.Log),
-		echoes:    echoes{cache.NewLRUExpireCache(maxEchoes)},
+		echoes:    ownWriteEchoes{cache.NewLRUExpireCache(maxEchoes)},
 		refusals:  newRefusalLog(),
 		elector:   cfg.Elector,
 		unsettled: unackedMessages{open: map[*delivery]struct{}{}},
@@ -126,9 +126,9 @@ func (e *engine[K]) enqueueAll(resync bool) {
 	e.enqueueKeys(slices.Collect(maps.Keys(touched)), resync)
 }
 
-// slack is added to a computed bound. It covers the lag of an informer, requests in flight at the start or end of a
-// term, and clock differences.
-const slack = time.Minute
+// clockSlack is added to a computed bound. It covers the lag of an informer, requests in flight at the start or end of
+// a term, and clock differences.
+const clockSlack = time.Minute
 
 // enqueueRecentlyPublished enqueues, for a comparison with the backend, the keys of recently changed objects. The
 // previous leader's last requests may take effect after this replica's first reconciliations and overwrite their
@@ -141,7 +141,7 @@ const slack = time.Minute
 // was still running.
 func (e *engine[K]) enqueueRecentlyPublished() {
 	touched := map[K]bool{}
-	for _, object := range e.cfg.View.KeysPublishedSince(time.Now().Add(-e.cfg.Deadline - slack)) {
+	for _, object := range e.cfg.View.KeysPublishedSince(time.Now().Add(-e.cfg.Deadline - clockSlack)) {
 		for _, key := range e.updateRoute(object) {
 			touched[key] = true
 		}
@@ -170,17 +170,17 @@ func (e *engine[K]) enqueueDelivery(d *delivery, keys []K) bool {
 		_, failed := e.retries[key]
 		if r := e.running[key]; r != nil && slices.Contains(keys, key) {
 			r.deliveries = append(r.deliveries, d)
-			d.keys++
+			d.openKeys++
 		}
-		if !failed || d.keys > 0 {
+		if !failed || d.openKeys > 0 {
 			keys = slices.DeleteFunc(keys, func(k K) bool { return k == key })
 		}
 	}
-	d.keys += len(keys)
+	d.openKeys += len(keys)
 	for _, key := range keys {
 		e.enqueueKey(key, e.priorityOf(key), []*delivery{d}, d.replay)
 	}
-	return d.keys > 0
+	return d.openKeys > 0
 }
 
 // enqueueFollowUps enqueues the keys that a reconciliation requested and makes its messages wait for them. After a
@@ -195,7 +195,7 @@ func (e *engine[K]) enqueueFollowUps(p *Request[K], r *pendingRequest, err error
 	for key, priority := range p.enqueued {
 		e.enqueueKey(key, priority, waiting, false)
 		for _, d := range waiting {
-			d.keys++
+			d.openKeys++
 		}
 	}
 }
@@ -235,11 +235,11 @@ const maxLinks = 16
 
 func (e *engine[K]) reconcileKey(ctx context.Context, key K) {
 	term, ours := e.awaitTerm(ctx)
-	e.reconcilePending(ctx, key, term, ours)
+	e.reconcileIfLeader(ctx, key, term, ours)
 }
 
-// reconcilePending reconciles key if this replica is the leader. Otherwise it returns the messages to the server.
-func (e *engine[K]) reconcilePending(ctx context.Context, key K, term uint64, ours bool) {
+// reconcileIfLeader reconciles key if this replica is the leader. Otherwise it returns the messages to the server.
+func (e *engine[K]) reconcileIfLeader(ctx context.Context, key K, term uint64, ours bool) {
 	e.mu.Lock()
 	r, ok := e.requests[key]
 	delete(e.requests, key)

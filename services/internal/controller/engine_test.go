@@ -24,7 +24,7 @@ type perObjectReconciler struct {
 func (*perObjectReconciler) AffectedKeys(object event.Key) []string { return []string{object.Name} }
 
 func (r *perObjectReconciler) Reconcile(_ context.Context, p *Request[string]) error {
-	p.Watch(r.watches...)
+	p.RequeueOnChange(r.watches...)
 	if r.later != nil {
 		p.RequeueWithBackoff(r.later)
 	}
@@ -57,7 +57,7 @@ func TestRouteOfDeletedObjectIsDroppedAfterItsKeysAreReconciled(t *testing.T) {
 			if e.queue.keys.Len() != 1 {
 				t.Fatalf("%d keys wait: what the object touched has to be looked at", e.queue.keys.Len())
 			}
-			e.reconcilePending(t.Context(), gone.Name, 1, c.active)
+			e.reconcileIfLeader(t.Context(), gone.Name, 1, c.active)
 			if got := slices.Collect(maps.Keys(e.routes)); len(got) != c.remembered {
 				t.Errorf("remembered are %v", got)
 			}

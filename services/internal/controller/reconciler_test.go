@@ -98,7 +98,7 @@ func TestOldKeyOfMovedReferenceIsRetried(t *testing.T) {
 	}
 }
 
-func TestDeadLetterBlocksNoOtherKey(t *testing.T) {
+func TestDeadLetterDoesNotBlockOtherKeys(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil  func(b *testStreams, s *runningEngine)
 		reason string
@@ -176,7 +176,7 @@ func TestDeadLetterBlocksNoOtherKey(t *testing.T) {
 	}
 }
 
-func TestUnavailableErrorsCountNoAttempt(t *testing.T) {
+func TestUnavailableErrorsDoNotCountAsAttempts(t *testing.T) {
 	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
@@ -195,7 +195,7 @@ func TestUnavailableErrorsCountNoAttempt(t *testing.T) {
 	}
 }
 
-func TestNewChangesUseUpNoAttempts(t *testing.T) {
+func TestNewChangesDoNotUseUpAttempts(t *testing.T) {
 	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js, func(c *controller.Config) { c.MinDelay, c.MaxDelay = time.Second, time.Second })
@@ -221,7 +221,7 @@ func TestNewChangesUseUpNoAttempts(t *testing.T) {
 	}
 }
 
-func TestEngineReconcilesKeyOnceAtATimeAndCoalesces(t *testing.T) {
+func TestEngineSerializesAndCoalescesKey(t *testing.T) {
 	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)

@@ -35,12 +35,12 @@ func TestMissingRightIsLoggedAsOneWarning(t *testing.T) {
 			{errors.New("down"), slog.LevelWarn},
 			{errors.New("down"), slog.LevelWarn},
 		} {
-			if got := r.logLevelFor(test.err); got != test.want {
+			if got := r.recordAndChooseLevel(test.err); got != test.want {
 				t.Errorf("%v: got %s, want %s", test.err, got, test.want)
 			}
 		}
 		<-time.After(refusalInterval + time.Second)
-		if got := r.logLevelFor(refused("one", "cannot get trees")); got != slog.LevelWarn {
+		if got := r.recordAndChooseLevel(refused("one", "cannot get trees")); got != slog.LevelWarn {
 			t.Errorf("after a while: got %s", got)
 		}
 	})

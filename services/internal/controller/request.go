@@ -44,7 +44,7 @@ type Request[K comparable] struct {
 // UntypedRequest is the part of a [Request] that does not depend on the type of its key.
 type UntypedRequest interface {
 	Term() uint64
-	Watch(objects ...event.Key) (again bool)
+	RequeueOnChange(objects ...event.Key) (again bool)
 	RecordWrite(ctx context.Context, cause, now event.Change) error
 	CountWrite(cause event.Change)
 	RequeueAfter(after time.Duration)
@@ -65,13 +65,13 @@ func NewRequest[K comparable](v *informer.Informer, key K, resync bool) *Request
 // been the leader.
 func (p *Request[K]) Term() uint64 { return p.term }
 
-// Watch makes the next change of each object enqueue this key, even if AffectedKeys does not list the key for the
-// object. Use it for objects that the reconciliation found only by following references: a reference may have pointed
-// nowhere when AffectedKeys was called.
+// RequeueOnChange makes the next change of each object enqueue this key, even if AffectedKeys does not list the key for
+// the object. Use it for objects that the reconciliation found only by following references: a reference may have
+// pointed nowhere when AffectedKeys was called.
 //
 // If again is true, at least one object was not watched before. The caller must read the objects again, because they
 // may have changed in between.
-func (p *Request[K]) Watch(objects ...event.Key) (again bool) {
+func (p *Request[K]) RequeueOnChange(objects ...event.Key) (added bool) {
 	return p.engine != nil && p.engine.addRoutes(p.Key, objects)
 }
 
@@ -81,20 +81,20 @@ func (p *Request[K]) Watch(objects ...event.Key) (again bool) {
 // The change with the new state will not enqueue this key. So the write must be a compare-and-swap on the state that
 // the reconciliation decided from, or the reconciliation must decide again from the new state. Otherwise it would miss
 // concurrent changes by other writers.
-func (p *Request[K]) RecordWrite(ctx context.Context, cause, now event.Change) error {
-	now = p.view.WithCurrentEpoch(now)
-	now.Traceparent, now.PublishedAt = cause.Traceparent, time.Now()
-	if !now.Deleted {
-		now.ObservedAt = cause.ObservedAt
+func (p *Request[K]) RecordWrite(ctx context.Context, cause, written event.Change) error {
+	written = p.view.WithCurrentEpoch(written)
+	written.Traceparent, written.PublishedAt = cause.Traceparent, time.Now()
+	if !written.Deleted {
+		written.ObservedAt = cause.ObservedAt
 	}
 	p.CountWrite(cause)
 	// If the generation of the same object changed, another writer changed it too. A deletion is no echo, because
 	// other objects under the same key may wait for it.
-	if p.engine != nil && !now.Deleted && (cause.Key != now.Key || cause.Generation == now.Generation) {
-		p.engine.echoes.expectEcho(now, p.Key)
+	if p.engine != nil && !written.Deleted && (cause.Key != written.Key || cause.Generation == written.Generation) {
+		p.engine.echoes.expectEcho(written, p.Key)
 	}
-	if err := p.view.Apply(ctx, now); err != nil {
-		return fmt.Errorf("taking in %s: %w", now.Key, err)
+	if err := p.view.Apply(ctx, written); err != nil {
+		return fmt.Errorf("taking in %s: %w", written.Key, err)
 	}
 	return nil
 }

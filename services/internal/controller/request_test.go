@@ -352,9 +352,9 @@ func TestResyncCallsDriftDetectorOnce(t *testing.T) {
 	}
 }
 
-// TestUnavailableDependencyBlocksNoOtherKey has more messages that wait for one dependency than the server allows
+// TestUnavailableDependencyDoesNotBlockOtherKeys has more messages that wait for one dependency than the server allows
 // unacknowledged.
-func TestUnavailableDependencyBlocksNoOtherKey(t *testing.T) {
+func TestUnavailableDependencyDoesNotBlockOtherKeys(t *testing.T) {
 	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js, func(c *controller.Config) { c.MinDelay, c.MaxDelay, c.Workers = 5*time.Second, 5*time.Second, 64 })
@@ -452,7 +452,7 @@ func TestRequeueAfterUsesShortestDelay(t *testing.T) {
 	eventually(t, func() error { return s.ran("g", 20) }) // A new leader also resyncs several times.
 }
 
-func TestWatchedObjectWakesKey(t *testing.T) {
+func TestRequeueOnChangeWakesKey(t *testing.T) {
 	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
@@ -460,7 +460,7 @@ func TestWatchedObjectWakesKey(t *testing.T) {
 	var again []bool
 	s.set(func(_ context.Context, p *controller.Request[string]) error {
 		if p.Key == "h" {
-			again = append(again, p.Watch(storeKey("a")), p.Watch(storeKey("a")))
+			again = append(again, p.RequeueOnChange(storeKey("a")), p.RequeueOnChange(storeKey("a")))
 		}
 		return nil
 	})

@@ -13,9 +13,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// publishResyncRequests makes the leader reconcile everything: once at the start, and with a comparison at every
+// runResyncLoop makes the leader reconcile everything: once at the start, and with a comparison at every
 // resync.
-func (e *engine[K]) publishResyncRequests(ctx context.Context) {
+func (e *engine[K]) runResyncLoop(ctx context.Context) {
 	msg := nats.NewMsg(topology.ResyncSubject(e.cfg.Service.Name))
 	for ctx.Err() == nil {
 		if _, err := e.cfg.JS.PublishMsg(ctx, msg); err != nil {
@@ -30,8 +30,8 @@ func (e *engine[K]) publishResyncRequests(ctx context.Context) {
 	}
 }
 
-// handleResync handles a message that requests the reconciliation of everything.
-func (e *engine[K]) handleResync(ctx context.Context, d *delivery) {
+// handleResyncRequest handles a message that requests the reconciliation of everything.
+func (e *engine[K]) handleResyncRequest(ctx context.Context, d *delivery) {
 	detector, ok := e.reconciler.(DriftDetector[K])
 	if !ok || !d.replay {
 		if meta, err := d.msg.Metadata(); d.replay || err != nil || e.elector.HasOpenedBefore(meta.Sequence.Stream) {

@@ -22,13 +22,13 @@ func (e *engine[K]) updateRoute(object event.Key) []K {
 }
 
 // addRoutes adds a route from each object to key. It reports whether a route was missing.
-func (e *engine[K]) addRoutes(key K, objects []event.Key) (again bool) {
+func (e *engine[K]) addRoutes(key K, objects []event.Key) (added bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, object := range objects {
-		again = e.addRoute(object, key) || again
+		added = e.addRoute(object, key) || added
 	}
-	return again
+	return added
 }
 
 // addRoute adds a route from an object to key. It reports whether the route was missing. The caller holds the lock.

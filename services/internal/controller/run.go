@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// prefetch bounds the messages that are requested in advance. Each message is assigned to its keys at once, so the
+	// maxPrefetch bounds the messages that are requested in advance. Each message is assigned to its keys at once, so the
 	// number may be large.
-	prefetch = 512
-	// rebind is the wait before the consumer is bound again, or a takeover is tried again.
-	rebind = 250 * time.Millisecond
+	maxPrefetch = 512
+	// rebindInterval is the wait before the consumer is bound again, or a takeover is tried again.
+	rebindInterval = 250 * time.Millisecond
 	// waitLog is the time between two log messages while the controller waits for the informer.
 	waitLog = 10 * time.Second
 	// handBackTimeout bounds the return of prefetched messages.
@@ -37,7 +37,7 @@ func (e *engine[K]) runEngine(ctx context.Context) error {
 	var helpers, workers sync.WaitGroup
 	helpers.Go(func() { e.unsettled.extendAckWaits(background, e.cfg.Log, ackExtensionInterval(e.cfg.Takeover)) })
 	helpers.Go(func() { e.elector.Run(background) })
-	helpers.Go(func() { e.publishResyncRequests(ctx) })
+	helpers.Go(func() { e.runResyncLoop(ctx) })
 	helpers.Go(func() { e.results.Run(background, func() { e.enqueueAll(false) }) })
 	for range e.cfg.Workers {
 		workers.Go(func() { e.runWorker(ctx) })
@@ -46,7 +46,7 @@ func (e *engine[K]) runEngine(ctx context.Context) error {
 		err := e.consumeMessages(ctx)
 		if ctx.Err() == nil {
 			e.cfg.Log.WarnContext(ctx, "consumer interrupted; binding again", slog.Any("error", err))
-			backoff.Sleep(ctx, rebind)
+			backoff.Sleep(ctx, rebindInterval)
 		}
 	}
 	e.drainAndResign(background, &workers)
@@ -70,7 +70,7 @@ func (e *engine[K]) waitForInformerSync(ctx context.Context) error {
 			logged = time.Now()
 			e.cfg.Log.WarnContext(ctx, "waiting for the view", slog.Any("error", err))
 		}
-		if !backoff.Sleep(ctx, gateDelay/5) {
+		if !backoff.Sleep(ctx, termPollInterval/5) {
 			return ctx.Err()
 		}
 	}
@@ -82,8 +82,8 @@ func (e *engine[K]) consumeMessages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	messages, err := durable.Messages(jetstream.PullMaxMessages(prefetch),
-		jetstream.PullExpiry(e.cfg.Takeover.PullExpiry()), jetstream.PullPriorityGroup(topology.Group))
+	messages, err := durable.Messages(jetstream.PullMaxMessages(maxPrefetch),
+		jetstream.PullExpiry(e.cfg.Takeover.PullExpiry()), jetstream.PullPriorityGroup(topology.PriorityGroup))
 	if err != nil {
 		return fmt.Errorf("receive: %w", err)
 	}

@@ -34,9 +34,9 @@ type disposition struct {
 
 // settleKeyAndMessages decides what happens to a key and its messages after a reconciliation.
 func (e *engine[K]) settleKeyAndMessages(ctx context.Context, key K, r *pendingRequest, err error) {
-	d := e.decideDisposition(key, r, err)
+	d := e.endRunAndDecide(key, r, err)
 	if err != nil && d.verdict != handBack {
-		e.cfg.Log.Log(ctx, e.refusals.logLevelFor(err), "reconciliation failed", slog.Any("key", key), slog.Any("error", err),
+		e.cfg.Log.Log(ctx, e.refusals.recordAndChooseLevel(err), "reconciliation failed", slog.Any("key", key), slog.Any("error", err),
 			slog.Bool("dead_letter", d.verdict == park), slog.Duration("retry_in", d.delay))
 	}
 	if d.verdict == again && fault.IsUnavailable(err) && e.unsettled.isNearAckLimit() {
@@ -52,7 +52,7 @@ func (e *engine[K]) settleKeyAndMessages(ctx context.Context, key K, r *pendingR
 		e.markPending(key, true)
 	}
 	for _, delivery := range r.deliveries {
-		e.recordKeyDisposition(ctx, delivery, d)
+		e.recordDispositionAndSettle(ctx, delivery, d)
 	}
 }
 
@@ -63,11 +63,12 @@ func (e *engine[K]) settleWithRequeue(ctx context.Context, key K, asked *pending
 	e.restoreRoutes(key, asked)
 	delay := e.countFailure(key, false).delay
 	e.mu.Unlock()
-	e.cfg.Log.Log(ctx, e.refusals.logLevelFor(why), "key is tried again later", slog.Any("key", key), slog.Any("error", why), slog.Duration("retry_in", delay))
+	e.cfg.Log.Log(ctx, e.refusals.recordAndChooseLevel(why), "key is tried again later", slog.Any("key", key),
+		slog.Any("error", why), slog.Duration("retry_in", delay))
 	e.markPending(key, asked.resync)
 	e.queue.keys.AddAfter(key, delay)
 	for _, d := range asked.deliveries {
-		e.recordKeyDisposition(ctx, d, disposition{verdict: done})
+		e.recordDispositionAndSettle(ctx, d, disposition{verdict: done})
 	}
 }
 
@@ -82,9 +83,9 @@ const (
 
 func newRefusalLog() refusalLog { return refusalLog{lru.NewLRUExpireCache(maxRefusals)} }
 
-// logLevelFor returns the log level for a failure. A missing permission fails every key that needs it, so only the
-// first such failure is a warning.
-func (r refusalLog) logLevelFor(err error) slog.Level {
+// recordAndChooseLevel returns the log level for a failure. A missing permission fails every key that needs it, so only
+// the first such failure is a warning.
+func (r refusalLog) recordAndChooseLevel(err error) slog.Level {
 	why := kube.RefusalReason(err)
 	if why == "" {
 		return slog.LevelWarn
@@ -96,9 +97,9 @@ func (r refusalLog) logLevelFor(err error) slog.Level {
 	return slog.LevelWarn
 }
 
-// decideDisposition converts the error of a reconciliation into the disposition of its messages. The key is no longer
+// endRunAndDecide converts the error of a reconciliation into the disposition of its messages. The key is no longer
 // running afterwards, so no further message joins them.
-func (e *engine[K]) decideDisposition(key K, asked *pendingRequest, err error) disposition {
+func (e *engine[K]) endRunAndDecide(key K, asked *pendingRequest, err error) disposition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.running, key)
@@ -161,15 +162,15 @@ func (e *engine[K]) markPending(key K, resync bool) {
 	r.resync = r.resync || resync
 }
 
-// recordKeyDisposition records the disposition of one key that d waits for. After the last key, it settles the message
-// with the worst disposition of all keys.
-func (e *engine[K]) recordKeyDisposition(ctx context.Context, d *delivery, with disposition) {
+// recordDispositionAndSettle records the disposition of one key that d waits for. After the last key, it settles the
+// message with the worst disposition of all keys.
+func (e *engine[K]) recordDispositionAndSettle(ctx context.Context, d *delivery, with disposition) {
 	e.mu.Lock()
 	if with.verdict > d.worst.verdict {
 		d.worst = with
 	}
-	d.keys--
-	last := d.keys <= 0
+	d.openKeys--
+	last := d.openKeys <= 0
 	e.mu.Unlock()
 	if last {
 		e.settleMessage(ctx, d)

@@ -8,16 +8,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
-// gateDelay is the interval in which a waiting worker checks whether reconciliations may run.
-const gateDelay = 100 * time.Millisecond
+// termPollInterval is the interval in which a waiting worker checks whether reconciliations may run.
+const termPollInterval = 100 * time.Millisecond
 
 // takeOver opens a term when the previous leader has surely stopped and the informer has read the whole stream. The
 // informer must be current because messages that the previous leader acknowledged are not delivered again. takeOver
 // then reconciles everything, which completes the previous leader's unfinished work.
 func (e *engine[K]) takeOver(ctx context.Context, term uint64) {
-	for err := e.prepareTerm(ctx, term); err != nil; err = e.prepareTerm(ctx, term) {
+	for err := e.publishLeaseAndAwaitTerm(ctx, term); err != nil; err = e.publishLeaseAndAwaitTerm(ctx, term) {
 		e.cfg.Log.WarnContext(ctx, "turn not begun yet", slog.Any("error", err))
-		if !backoff.Sleep(ctx, rebind) || !e.elector.IsCurrentTerm(term) {
+		if !backoff.Sleep(ctx, rebindInterval) || !e.elector.IsCurrentTerm(term) {
 			return
 		}
 	}
@@ -29,19 +29,19 @@ func (e *engine[K]) takeOver(ctx context.Context, term uint64) {
 		return
 	}
 	// Requests that the previous leader sent may still take effect.
-	if backoff.Sleep(ctx, e.cfg.Takeover.Settling) && e.elector.IsCurrentTerm(term) {
+	if backoff.Sleep(ctx, e.cfg.Takeover.SettlingTime) && e.elector.IsCurrentTerm(term) {
 		e.enqueueRecentlyPublished()
 	}
 }
 
-// prepareTerm publishes the lease of a term. Then it waits until the previous leader has stopped and the informer has
-// read the whole stream.
-func (e *engine[K]) prepareTerm(ctx context.Context, term uint64) error {
+// publishLeaseAndAwaitTerm publishes the lease of a term. Then it waits until the previous leader has stopped and the
+// informer has read the whole stream.
+func (e *engine[K]) publishLeaseAndAwaitTerm(ctx context.Context, term uint64) error {
 	if err := e.elector.RenewLease(ctx, term); err != nil {
 		return err
 	}
 	e.elector.AwaitPredecessors(ctx)
-	return e.cfg.View.CatchUp(ctx)
+	return e.cfg.View.AwaitCaughtUp(ctx)
 }
 
 // awaitTerm blocks a worker while no reconciliation may run: the term may have expired, or the informer is incomplete.
@@ -52,7 +52,7 @@ func (e *engine[K]) awaitTerm(ctx context.Context) (term uint64, ours bool) {
 		if !ours || e.elector.IsLeader() && e.cfg.View.IncompleteErr() == nil {
 			return term, ours
 		}
-		if !backoff.Sleep(ctx, gateDelay) {
+		if !backoff.Sleep(ctx, termPollInterval) {
 			e.startDraining()
 			return term, false
 		}

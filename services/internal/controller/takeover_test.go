@@ -30,7 +30,7 @@ func (b *testStreams) repin() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := stream.UnpinConsumer(b.t.Context(), "test", topology.Group); err != nil {
+	if err := stream.UnpinConsumer(b.t.Context(), "test", topology.PriorityGroup); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -237,7 +237,7 @@ func TestLostTermDropsUnpublishedResults(t *testing.T) {
 	replica.becomes(t, "g", "c@1 ")
 	b.settled()
 	claims := func(until time.Time) {
-		for ; ; <-time.After(takeover.Claim / 4) {
+		for ; ; <-time.After(takeover.LeaseLifetime / 4) {
 			if _, err := b.js.Publish(t.Context(), topology.LeaseSubject("test"), []byte("another")); err != nil {
 				t.Fatal(err)
 			}
@@ -293,7 +293,7 @@ func TestNewTermResyncsRecentlyPublishedKeys(t *testing.T) {
 		}
 		return nil
 	})
-	if waited := time.Since(began); waited < takeover.Settling/2 {
+	if waited := time.Since(began); waited < takeover.SettlingTime/2 {
 		t.Errorf("it was looked at after %s, when such calls may still be on their way", waited)
 	}
 }

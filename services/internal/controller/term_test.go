@@ -92,14 +92,14 @@ func TestTermAfterStreamReplacementWaitsForLease(t *testing.T) {
 			b.publish("a", "g", 1)
 			b.snapshot(before + 1)
 			eventually(t, func() error { return replica.ran("g", 1) })
-			if waited := time.Since(gone); waited < takeover.Claim {
+			if waited := time.Since(gone); waited < takeover.LeaseLifetime {
 				t.Errorf("it went on after %s", waited)
 			}
 		})
 	}
 }
 
-func TestStandbyReconcilesNothing(t *testing.T) {
+func TestStandbyDoesNotReconcile(t *testing.T) {
 	b := newTestStreams(t)
 	b.publish("a", "g", 1)
 	b.snapshot(1)

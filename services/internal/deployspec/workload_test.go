@@ -25,7 +25,7 @@ func TestShippedManifestsAreGenerated(t *testing.T) {
 
 func TestEveryAccountHasWorkload(t *testing.T) {
 	var accounts, workloads []string
-	for _, account := range rbac.Accounts() {
+	for _, account := range rbac.ServiceAccounts() {
 		accounts = append(accounts, account.Service)
 	}
 	for _, w := range Workloads() {

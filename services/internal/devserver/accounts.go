@@ -24,12 +24,12 @@ func ApplyServiceAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) e
 	if err := applyMatchingManifests(ctx, cfg, deploy, []string{"base/namespace.yaml", "base/*/rbac.yaml"}); err != nil {
 		return err
 	}
-	for _, account := range rbac.Accounts() {
+	for _, account := range rbac.ServiceAccounts() {
 		for namespace, rights := range map[string][]rbac.Right{"": account.Everywhere, rbac.Namespace: account.Own} {
 			if len(rights) == 0 {
 				continue
 			}
-			if err := AwaitRight(ctx, cfg, account.UserName(), namespace, rights[0]); err != nil {
+			if err := AwaitUserRight(ctx, cfg, account.UserName(), namespace, rights[0]); err != nil {
 				return err
 			}
 		}
@@ -37,14 +37,14 @@ func ApplyServiceAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) e
 	return nil
 }
 
-// ApplyPeopleRoles applies the roles for users, which aggregate into the cluster's own roles.
-func ApplyPeopleRoles(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
+// ApplyUserRoles applies the roles for users, which aggregate into the cluster's own roles.
+func ApplyUserRoles(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	return applyMatchingManifests(ctx, cfg, deploy, []string{"base/roles.yaml"})
 }
 
-// AwaitRight waits until user has the first verb of the right on its first resource. An empty namespace means all
+// AwaitUserRight waits until user has the first verb of the right on its first resource. An empty namespace means all
 // namespaces.
-func AwaitRight(ctx context.Context, cfg *rest.Config, user, namespace string, right rbac.Right) error {
+func AwaitUserRight(ctx context.Context, cfg *rest.Config, user, namespace string, right rbac.Right) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, errors.New("the API server does not know of the right"))
 	defer cancel()
 	client, err := authorizationclient.NewForConfig(cfg)

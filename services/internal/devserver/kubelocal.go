@@ -58,11 +58,11 @@ type KubeLocal struct {
 	// Kubeconfig is the kubeconfig file of an administrator. Server is the server's URL.
 	Kubeconfig, Server string
 
-	process *exec.Cmd
-	stdin   io.Closer
-	words   *logTail
-	ended   chan struct{}
-	endErr  error
+	process    *exec.Cmd
+	stdin      io.Closer
+	stderrTail *logTail
+	ended      chan struct{}
+	endErr     error
 }
 
 // StartKubeLocal starts the API server and returns when it answers. The server ends with this process, even if this
@@ -80,8 +80,8 @@ func StartKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, error
 }
 
 func launchKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, error) {
-	k := &KubeLocal{process: exec.Command(cfg.Binary, cfg.commandArguments()...), words: &logTail{}, ended: make(chan struct{})}
-	k.process.Stderr = k.words
+	k := &KubeLocal{process: exec.Command(cfg.Binary, cfg.commandArguments()...), stderrTail: &logTail{}, ended: make(chan struct{})}
+	k.process.Stderr = k.stderrTail
 	detachChild(k.process)
 	stdin, err := k.process.StdinPipe()
 	if err != nil {
@@ -109,10 +109,10 @@ func launchKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, erro
 	}
 	if err != nil {
 		k.Kill()
-		if strings.Contains(k.words.String(), inUse) {
+		if strings.Contains(k.stderrTail.String(), inUse) {
 			err = errDirInUse
 		}
-		return nil, fmt.Errorf("starting kube-local in %s: %w\n%s", cfg.Dir, err, k.words)
+		return nil, fmt.Errorf("starting kube-local in %s: %w\n%s", cfg.Dir, err, k.stderrTail)
 	}
 	return k, nil
 }
@@ -161,7 +161,7 @@ func (k *KubeLocal) Stop() error {
 		return fmt.Errorf("stopping kube-local: killed, for it did not end within %s", kubeStopTimeout)
 	}
 	if k.endErr != nil {
-		return fmt.Errorf("stopping kube-local: %w\n%s", k.endErr, k.words)
+		return fmt.Errorf("stopping kube-local: %w\n%s", k.endErr, k.stderrTail)
 	}
 	return nil
 }

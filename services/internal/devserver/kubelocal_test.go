@@ -35,7 +35,7 @@ func TestStartKubeLocalQuotesFailure(t *testing.T) {
 	}
 }
 
-func TestStartKubeLocalCanceledLeavesNoProcess(t *testing.T) {
+func TestCanceledStartKubeLocalDoesNotLeaveProcess(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := StartKubeLocal(ctx, KubeLocalConfig{Binary: shellScript(t, "cat"), Dir: t.TempDir()}); !errors.Is(err, context.Canceled) {

@@ -191,7 +191,7 @@ func TestApplyServiceAccountsWaitsForRights(t *testing.T) {
 	for _, review := range server.reviews {
 		asked[review.User]++
 	}
-	if users := slices.Sorted(maps.Keys(asked)); !slices.Equal(users, slices.Sorted(slices.Values(rbac.UserNames()))) {
+	if users := slices.Sorted(maps.Keys(asked)); !slices.Equal(users, slices.Sorted(slices.Values(rbac.AccountUserNames()))) {
 		t.Errorf("asked for %v", asked)
 	}
 }
@@ -202,7 +202,7 @@ func TestAwaitRightReviewsGivenRight(t *testing.T) {
 		Verbs: []string{"update", "get"}, APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"entail-watcher"},
 	}}
 	cfg := startFakeAPIServer(t, server)
-	if err := AwaitRight(t.Context(), cfg, "alice", "entail-system", right); err != nil {
+	if err := AwaitUserRight(t.Context(), cfg, "alice", "entail-system", right); err != nil {
 		t.Fatal(err)
 	}
 	want := authorizationv1.ResourceAttributes{Namespace: "entail-system", Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Name: "entail-watcher"}
@@ -211,7 +211,7 @@ func TestAwaitRightReviewsGivenRight(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := AwaitRight(ctx, cfg, "alice", "", right); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "waiting until alice may update leases") {
+	if err := AwaitUserRight(ctx, cfg, "alice", "", right); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "waiting until alice may update leases") {
 		t.Errorf("got %v", err)
 	}
 }

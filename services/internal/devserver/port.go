@@ -38,8 +38,8 @@ func FreePort() (int, error) {
 
 // ReservePort returns a port for a server in another process, after a check that the port is free. With port 0, it
 // finds a free port.
-func ReservePort(server string, port int) (int, error) {
-	listener, err := ListenLoopback(server, port)
+func ReservePort(serverName string, port int) (int, error) {
+	listener, err := ListenLoopback(serverName, port)
 	if err != nil {
 		return 0, err
 	}
@@ -47,7 +47,7 @@ func ReservePort(server string, port int) (int, error) {
 }
 
 // ListenLoopback listens on a loopback port. With port 0, it uses a free port. Errors name the server.
-func ListenLoopback(server string, port int) (net.Listener, error) {
+func ListenLoopback(serverName string, port int) (net.Listener, error) {
 	if port == 0 {
 		free, err := FreePort()
 		if err != nil {
@@ -57,7 +57,7 @@ func ListenLoopback(server string, port int) (net.Listener, error) {
 	}
 	listener, err := net.Listen("tcp", LoopbackAddress(port))
 	if err != nil {
-		return nil, describeListenError(server, port, err)
+		return nil, describeListenError(serverName, port, err)
 	}
 	return listener, nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// RemoveManifests deletes everything that [ApplyPeopleRoles], [ApplyServiceAccounts] and [ApplyManifests] apply. It
+// RemoveManifests deletes everything that [ApplyUserRoles], [ApplyServiceAccounts] and [ApplyManifests] apply. It
 // keeps the namespace, which may hold other objects, and CRDs that other software also applied, because deleting a CRD
 // deletes all its objects.
 //
@@ -44,7 +44,7 @@ func RemoveManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error 
 		}
 	}
 	// Last: a service that still has its rights would create the configuration again.
-	for _, account := range rbac.Accounts() {
+	for _, account := range rbac.ServiceAccounts() {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
 		u.SetName("entail-" + account.Service)

@@ -63,14 +63,14 @@ func (p serverProgram) startServer(ctx context.Context) (*ServerProcess, error) 
 	ctx, cancel := context.WithTimeoutCause(ctx, serverReadyTimeout, fmt.Errorf("not ready after %s", serverReadyTimeout))
 	defer cancel()
 	for {
-		s, err := p.launchOnce(ctx)
+		s, err := p.launchServerOnce(ctx)
 		if !errors.Is(err, syscall.EADDRINUSE) || !backoff.Sleep(ctx, portRetry) {
 			return s, err
 		}
 	}
 }
 
-func (p serverProgram) launchOnce(ctx context.Context) (*ServerProcess, error) {
+func (p serverProgram) launchServerOnce(ctx context.Context) (*ServerProcess, error) {
 	port, err := ReservePort(p.name, p.port)
 	if err != nil {
 		return nil, err

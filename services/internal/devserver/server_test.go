@@ -25,7 +25,7 @@ func stop(t testing.TB, s *ServerProcess) {
 
 func isNotReady(context.Context, int) error { return errors.New("not yet") }
 
-func TestServerStartQuotesAServerThatFails(t *testing.T) {
+func TestServerStartQuotesFailedServer(t *testing.T) {
 	p := serverProgram{name: "NATS", ready: isNotReady, command: func(int) (*exec.Cmd, error) {
 		return shell("echo the disk is full >&2; exit 3"), nil
 	}}
@@ -66,7 +66,7 @@ func TestServerStartRetriesAnotherPort(t *testing.T) {
 	}
 }
 
-func TestServerStartNamesAPortThatStaysTaken(t *testing.T) {
+func TestServerStartNamesPortThatStaysTaken(t *testing.T) {
 	other, err := ListenLoopback("another program", 0)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestServerStartNamesAPortThatStaysTaken(t *testing.T) {
 	}
 }
 
-func TestServerStartThatIsCanceledLeavesNoProcess(t *testing.T) {
+func TestCanceledServerStartDoesNotLeaveProcess(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var started *exec.Cmd
 	p := serverProgram{name: "NATS", ready: func(context.Context, int) error { cancel(); return errors.New("not yet") }}
@@ -137,7 +137,7 @@ func TestCheckServerNameRecognizesNATS(t *testing.T) {
 // pipe in the variable open.
 const guardedEnv = "ENTAIL_TEST_GUARDED"
 
-func TestChildEndsWithAProcessThatIsKilled(t *testing.T) {
+func TestChildEndsWithKilledParent(t *testing.T) {
 	if os.Getenv(guardedEnv) != "" {
 		startGuarded(t)
 		return

@@ -46,8 +46,8 @@ type Change struct {
 
 var errIncomplete = errors.New("change lacks a mandatory field")
 
-// ID returns a text that identifies a state, for deduplication by NATS.
-func (c Change) ID() string {
+// DeduplicationID returns a text that identifies a state, for deduplication by NATS.
+func (c Change) DeduplicationID() string {
 	op := "upsert"
 	if c.Deleted {
 		op = "delete"

@@ -76,7 +76,7 @@ func TestUnmarshalChangeRefusesIncompleteOrForeignData(t *testing.T) {
 	}
 }
 
-func TestNewerThan(t *testing.T) {
+func TestIsNewerThanComparesVersions(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		edit func(*event.Change)
@@ -109,12 +109,12 @@ func TestNewerThan(t *testing.T) {
 	}
 }
 
-func TestChangeIDIsUniquePerState(t *testing.T) {
+func TestDeduplicationIDIsUniquePerState(t *testing.T) {
 	t.Parallel()
 	a, b := sample(), sample()
 	b.Deleted = true
-	if a.ID() == b.ID() || a.ID() != "local/e1/u1/10/upsert" {
-		t.Errorf("ids %q and %q", a.ID(), b.ID())
+	if a.DeduplicationID() == b.DeduplicationID() || a.DeduplicationID() != "local/e1/u1/10/upsert" {
+		t.Errorf("ids %q and %q", a.DeduplicationID(), b.DeduplicationID())
 	}
 }
 

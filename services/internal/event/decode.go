@@ -14,9 +14,9 @@ const noTime = `"1970-01-01T00:00:00Z"`
 // such as "2026-01-01t00:00:00z". A user who may only write the status must not make the object undecodable.
 func DecodeObject(object []byte, into any) error { return decodeObject(json.Unmarshal, object, into) }
 
-// DecodeCaseSensitive decodes an object like [DecodeObject], with case-sensitive field names. An object without a
+// DecodeObjectCaseSensitive decodes an object like [DecodeObject], with case-sensitive field names. An object without a
 // schema may have a field "Metadata" as well as its metadata.
-func DecodeCaseSensitive(object []byte, into any) error {
+func DecodeObjectCaseSensitive(object []byte, into any) error {
 	return decodeObject(utiljson.Unmarshal, object, into)
 }
 

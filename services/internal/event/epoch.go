@@ -32,10 +32,10 @@ func CompareEpochs(a, b string) (order int, ok bool) {
 }
 
 // parseEpoch splits an epoch into cluster and number. A text without a number is the first epoch of a cluster.
-func parseEpoch(epoch string) (cluster string, turn uint64) {
+func parseEpoch(epoch string) (cluster string, number uint64) {
 	if i := strings.LastIndex(epoch, epochSeparator); i >= 0 {
-		if turn, err := strconv.ParseUint(epoch[i+1:], 10, 63); err == nil {
-			return epoch[:i], turn
+		if number, err := strconv.ParseUint(epoch[i+1:], 10, 63); err == nil {
+			return epoch[:i], number
 		}
 	}
 	return epoch, 0

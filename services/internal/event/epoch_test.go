@@ -39,7 +39,7 @@ func TestIsNewerThanPrefersLaterEpoch(t *testing.T) {
 	if before.Deleted = true; before.IsNewerThan(after) {
 		t.Error("a deletion of an earlier epoch replaces a state of a later one")
 	}
-	if after.ResourceVersion = before.ResourceVersion; after.ID() == sample().ID() {
-		t.Errorf("two states have the ID %s", after.ID())
+	if after.ResourceVersion = before.ResourceVersion; after.DeduplicationID() == sample().DeduplicationID() {
+		t.Errorf("two states have the ID %s", after.DeduplicationID())
 	}
 }

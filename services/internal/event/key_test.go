@@ -80,7 +80,7 @@ func FuzzTokensRoundTrip(f *testing.F) {
 	})
 }
 
-func FuzzParseTokensIsTheInverse(f *testing.F) {
+func FuzzParseTokensInvertsSubjectTokens(f *testing.F) {
 	f.Add("c.g.stores._.demo")
 	f.Add("c._.secrets.%5F.a%2Eb")
 	f.Fuzz(func(t *testing.T, tail string) {

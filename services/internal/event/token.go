@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// empty encodes the empty string. The string "_" itself is escaped, so the two differ.
-const empty = "_"
+// emptyToken encodes the empty string. The string "_" itself is escaped, so the two differ.
+const emptyToken = "_"
 
 const hexDigits = "0123456789ABCDEF"
 
@@ -18,8 +18,8 @@ var errNotCanonical = errors.New("token is not in canonical form")
 func EncodeToken(s string) string {
 	switch s {
 	case "":
-		return empty
-	case empty:
+		return emptyToken
+	case emptyToken:
 		return "%5F"
 	}
 	var b strings.Builder
@@ -43,7 +43,7 @@ func isPlainByte(c byte) bool {
 // DecodeToken decodes the output of [EncodeToken] and accepts nothing else. So each string has one encoding, and each
 // object one subject.
 func DecodeToken(token string) (string, error) {
-	if token == empty {
+	if token == emptyToken {
 		return "", nil
 	}
 	var b strings.Builder

@@ -46,18 +46,18 @@ func withClass(err error, terminal bool) error {
 	return classifiedError{error: err, terminal: terminal}
 }
 
-// told bounds the number of errors that [Join] prints.
-const told = 3
+// maxPrinted bounds the number of errors that [Join] prints.
+const maxPrinted = 3
 
 // joinedErrors holds errors. Its message contains only the first few.
 type joinedErrors []error
 
 func (s joinedErrors) Error() string {
 	var texts []string
-	for _, err := range s[:min(len(s), told)] {
+	for _, err := range s[:min(len(s), maxPrinted)] {
 		texts = append(texts, err.Error())
 	}
-	if more := len(s) - told; more > 0 {
+	if more := len(s) - maxPrinted; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(texts, "\n")

@@ -32,13 +32,13 @@ func TestReadTypeTuplesReadsAnyObjectName(t *testing.T) {
 }
 
 // An owner tuple with an unknown store name and cluster must also be found.
-func TestReadOwnerTuplesFindsEveryOwner(t *testing.T) {
+func TestReadStoreOwnerTuplesFindsEveryOwner(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		store, err := client.CreateStore(t.Context(), "test")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if owners, err := client.ReadOwnerTuples(t.Context(), store); err != nil || len(owners) > 0 {
+		if owners, err := client.ReadStoreOwnerTuples(t.Context(), store); err != nil || len(owners) > 0 {
 			t.Errorf("of an empty one these are owners: %v (%v)", owners, err)
 		}
 		text := "model\n  schema 1.1\ntype cluster\ntype user\ntype store\n  relations\n    define owner: [cluster, user, cluster with odd]\n" +
@@ -56,7 +56,7 @@ func TestReadOwnerTuplesFindsEveryOwner(t *testing.T) {
 		}, nil)
 		mustWrite(t, client, store, nil, []*openfgav1.TupleKey{gone})
 		want := []iam.Tuple{iam.StoreOwnerTuple("iam", "1"), iam.StoreOwnerTuple("other", "2")}
-		owners, err := client.ReadOwnerTuples(t.Context(), store)
+		owners, err := client.ReadStoreOwnerTuples(t.Context(), store)
 		if slices.SortFunc(owners, func(a, b iam.Tuple) int { return strings.Compare(a.Object, b.Object) }); err != nil || !slices.Equal(owners, want) {
 			t.Errorf("owners are %v, want %v (%v)", owners, want, err)
 		}

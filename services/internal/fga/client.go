@@ -54,7 +54,7 @@ func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{tokens: given, idle: w.idle, maxTuples: cmp.Or(cfg.MaxTuples, DefaultMaxTuples)}
-	own := []grpc.DialOption{grpc.WithChainUnaryInterceptor(c.deadlineInterceptor(cmp.Or(cfg.Timeout, DefaultTimeout)))}
+	own := []grpc.DialOption{grpc.WithChainUnaryInterceptor(c.newCallInterceptor(cmp.Or(cfg.Timeout, DefaultTimeout)))}
 	if cfg.Tracer != nil {
 		own = append(own, grpc.WithChainUnaryInterceptor(tracing.UnaryClientInterceptor(cfg.Tracer)))
 	}
@@ -74,9 +74,9 @@ type dialSettings struct {
 	idle func()
 }
 
-func (c Config) dialSettings(given tokenProvider) (dialSettings, error) {
+func (c Config) dialSettings(tokens tokenProvider) (dialSettings, error) {
 	if c.isHTTPTarget() {
-		return c.httpDialSettings(given)
+		return c.httpDialSettings(tokens)
 	}
 	transport, err := c.transportCredentials()
 	if err != nil {
@@ -93,8 +93,8 @@ func (c Config) dialSettings(given tokenProvider) (dialSettings, error) {
 	if scheme, _ := c.splitTarget(); scheme == schemeDNS {
 		options = append(options, grpc.WithDefaultServiceConfig(roundRobin))
 	}
-	if given.get != nil {
-		options = append(options, grpc.WithPerRPCCredentials(bearerCredentials{tokens: given, plaintext: c.isPlaintext()}))
+	if tokens.get != nil {
+		options = append(options, grpc.WithPerRPCCredentials(bearerCredentials{tokens: tokens, plaintext: c.isPlaintext()}))
 	}
 	return dialSettings{target: c.Target, options: options, last: []grpc.DialOption{grpc.WithResolvers(newDNSBuilder())}, idle: func() {}}, nil
 }
@@ -108,16 +108,16 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// deadlineInterceptor returns an interceptor that gives each call a deadline, classifies its error, and records the
+// newCallInterceptor returns an interceptor that gives each call a deadline, classifies its error, and records the
 // outcome for health checks.
-func (c *Client) deadlineInterceptor(timeout time.Duration) grpc.UnaryClientInterceptor {
+func (c *Client) newCallInterceptor(timeout time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		callCtx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		answered := RecordCallStart(ctx)
 		err := classifyError(ctx, invoke(callCtx, method, req, reply, cc, opts...))
 		if isUnauthenticated(err) {
-			c.tokens.reportRefusal()
+			c.tokens.discardRefusedToken()
 		}
 		c.health.recordOutcome(err)
 		answered(err)

@@ -32,11 +32,11 @@ type Config struct {
 	// CAFile holds the certificate authorities for the server and for the token issuer. If it is empty, the system's
 	// authorities are used.
 	CAFile string
-	// Token is the preshared key. If it is empty, no key is sent.
-	Token Token
-	// TokenFile is a file with the preshared key, such as a mounted secret. Token and TokenFile exclude each other.
-	// TokenFile, CAFile and ClientSecretFile are read again when they change.
-	TokenFile string
+	// PresharedKey is the preshared key. If it is empty, no key is sent.
+	PresharedKey Credential
+	// PresharedKeyFile is a file with the preshared key, such as a mounted secret. Token and PresharedKeyFile exclude each
+	// other. PresharedKeyFile, CAFile and ClientSecretFile are read again when they change.
+	PresharedKeyFile string
 	// ClientID selects OAuth client credentials. The secret is in ClientSecretFile, and the issuer is at TokenURL.
 	// Audience and Scopes are optional. ClientID and a preshared key exclude each other.
 	ClientID, ClientSecretFile, TokenURL, Audience string
@@ -59,8 +59,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.Plaintext, "openfga-plaintext", false, "talk to OpenFGA without TLS (a loopback target is plaintext anyway)")
 	fs.StringVar(&c.CAFile, "openfga-ca-file", "",
 		"`file` with the authorities of OpenFGA's certificate, and of the token issuer's (default: the system's)")
-	fs.Var(&c.Token, "openfga-token", "OpenFGA's preshared key; a command line is visible to others, so use the environment or --openfga-token-file")
-	fs.StringVar(&c.TokenFile, "openfga-token-file", "", "`file` with OpenFGA's preshared key")
+	fs.Var(&c.PresharedKey, "openfga-token", "OpenFGA's preshared key; a command line is visible to others, so use the environment or --openfga-token-file")
+	fs.StringVar(&c.PresharedKeyFile, "openfga-token-file", "", "`file` with OpenFGA's preshared key")
 	fs.StringVar(&c.ClientID, "openfga-client-id", "", "`name` of an OAuth client that gets tokens for OpenFGA; use it instead of a preshared key")
 	fs.StringVar(&c.ClientSecretFile, "openfga-client-secret-file", "", "`file` with its secret")
 	fs.StringVar(&c.TokenURL, "openfga-token-url", "", "`URL` of the token endpoint, such as https://issuer.example/oauth/token")
@@ -75,7 +75,7 @@ func (c Config) Validate() error {
 	switch {
 	case c.Plaintext && c.CAFile != "":
 		return errors.New("--openfga-plaintext and --openfga-ca-file exclude each other: drop one")
-	case c.Token != "" && c.TokenFile != "":
+	case c.PresharedKey != "" && c.PresharedKeyFile != "":
 		return errors.New("--openfga-token and --openfga-token-file exclude each other: drop one")
 	case c.Timeout < 0:
 		return fmt.Errorf("--openfga-timeout %s is negative", c.Timeout)
@@ -95,7 +95,7 @@ func (c Config) validateOAuthClient() error {
 		return errors.New("--openfga-audience and --openfga-scopes are for tokens of --openfga-client-id")
 	case c.ClientID == "" || c.ClientSecretFile == "" || c.TokenURL == "":
 		return errors.New("--openfga-client-id, --openfga-client-secret-file and --openfga-token-url need one another: give all or none")
-	case c.Token != "" || c.TokenFile != "":
+	case c.PresharedKey != "" || c.PresharedKeyFile != "":
 		return errors.New("--openfga-client-id and a preshared key exclude each other: drop one")
 	case err != nil || u.Host == "" || u.User != nil || u.Scheme != schemeHTTPS && (u.Scheme != schemeHTTP || !isLoopback(u.Host)):
 		return errors.New("--openfga-token-url: use https://HOST/PATH, or http on loopback")

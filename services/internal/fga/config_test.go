@@ -22,7 +22,7 @@ func TestConfigValidateNamesInvalidField(t *testing.T) {
 		"no target":               {want: "--openfga-target"},
 		"no port":                 {cfg: Config{Target: "openfga"}, want: "--openfga-target"},
 		"plaintext and authority": {cfg: Config{Target: "a:1", Plaintext: true, CAFile: "x"}, want: "--openfga-plaintext"},
-		"two tokens":              {cfg: Config{Target: "a:1", Token: "x", TokenFile: "y"}, want: "--openfga-token-file"},
+		"two tokens":              {cfg: Config{Target: "a:1", PresharedKey: "x", PresharedKeyFile: "y"}, want: "--openfga-token-file"},
 		"every address of a name": {cfg: Config{Target: "dns:///openfga:8081"}},
 		"by a server of names":    {cfg: Config{Target: "dns://10.0.0.53/openfga:8081"}},
 		"a name without port":     {cfg: Config{Target: "dns:///openfga"}, want: "--openfga-target"},
@@ -42,7 +42,7 @@ func TestConfigValidateNamesInvalidField(t *testing.T) {
 		"a secret of nobody":      {cfg: Config{Target: "a:1", ClientSecretFile: "x"}, want: "--openfga-client-id"},
 		"scopes of nobody":        {cfg: Config{Target: "a:1", Scopes: []string{"x"}}, want: "--openfga-client-id"},
 		"a client and a token": {
-			cfg: Config{Target: "a:1", Token: "t", ClientID: "x", ClientSecretFile: "y", TokenURL: "https://issuer"}, want: "preshared key",
+			cfg: Config{Target: "a:1", PresharedKey: "t", ClientID: "x", ClientSecretFile: "y", TokenURL: "https://issuer"}, want: "preshared key",
 		},
 		"a secret in plaintext": {
 			cfg: Config{Target: "a:1", ClientID: "x", ClientSecretFile: "y", TokenURL: "http://issuer"}, want: "--openfga-token-url",
@@ -94,10 +94,10 @@ func TestConfigChecksFiles(t *testing.T) {
 	cases := map[string]Config{
 		"no such authority":   {CAFile: "/nonexistent"},
 		"no certificate":      {CAFile: write("no certificate")},
-		"no such token":       {TokenFile: "/nonexistent"},
-		"empty token":         {TokenFile: write(" \n")},
-		"two lines of token":  {TokenFile: write("one\ntwo")},
-		"token without bound": {TokenFile: write(strings.Repeat("x", maxTokenBytes+1))},
+		"no such token":       {PresharedKeyFile: "/nonexistent"},
+		"empty token":         {PresharedKeyFile: write(" \n")},
+		"two lines of token":  {PresharedKeyFile: write("one\ntwo")},
+		"token without bound": {PresharedKeyFile: write(strings.Repeat("x", maxTokenBytes+1))},
 		"no such secret":      {ClientID: "x", TokenURL: "https://issuer", ClientSecretFile: "/nonexistent"},
 	}
 	for name, cfg := range cases {
@@ -111,28 +111,28 @@ func TestConfigChecksFiles(t *testing.T) {
 	}
 }
 
-func TestTokenIsRedacted(t *testing.T) {
+func TestCredentialIsRedacted(t *testing.T) {
 	const secret = "0penSesame"
-	cfg := Config{Target: "a:1", Token: secret}
-	encoded, err := json.Marshal(struct{ Token Token }{cfg.Token})
+	cfg := Config{Target: "a:1", PresharedKey: secret}
+	encoded, err := json.Marshal(struct{ Token Credential }{cfg.PresharedKey})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var logged bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&logged, nil))
-	log.Info("configuration", "token", cfg.Token, "config", cfg)
-	slog.New(slog.NewJSONHandler(&logged, nil)).Info("configuration", "token", cfg.Token)
+	log.Info("configuration", "token", cfg.PresharedKey, "config", cfg)
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("configuration", "token", cfg.PresharedKey)
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	var bound Config
 	bound.BindFlags(flags)
 	if err := flags.Parse([]string{"--openfga-token", secret}); err != nil {
 		t.Fatal(err)
 	}
-	if bound.Token != secret {
+	if bound.PresharedKey != secret {
 		t.Error("the flag does not set the token")
 	}
 	for _, text := range []string{
-		fmt.Sprint(cfg), fmt.Sprintf("%+v %#v %q %s", cfg, cfg, cfg.Token, cfg.Token), string(encoded), logged.String(),
+		fmt.Sprint(cfg), fmt.Sprintf("%+v %#v %q %s", cfg, cfg, cfg.PresharedKey, cfg.PresharedKey), string(encoded), logged.String(),
 		flags.FlagUsages(), flags.Lookup("openfga-token").Value.String(),
 	} {
 		if strings.Contains(text, secret) {

@@ -220,7 +220,7 @@ func TestRenameStoreIsUnsupported(t *testing.T) {
 	})
 }
 
-func TestInvalidStoreNameMakesNoCall(t *testing.T) {
+func TestInvalidStoreNameDoesNotCallServer(t *testing.T) {
 	client, err := fga.Dial(fga.Config{Target: "127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
@@ -382,7 +382,7 @@ func TestWriteRefusesTwoConditionsForOneTuple(t *testing.T) {
 	})
 }
 
-func TestWriteRefusedTupleWritesNothingOfChunk(t *testing.T) {
+func TestWriteDoesNotWriteChunkWithRefusedTuple(t *testing.T) {
 	cases := map[string]*openfgav1.TupleKey{
 		"unknown type":      viewer("folder:1", "user:anne"),
 		"unknown relation":  {Object: "document:1", Relation: "owner", User: "user:anne"},

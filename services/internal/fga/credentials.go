@@ -62,12 +62,12 @@ func (p reloadingTLS) Clone() credentials.TransportCredentials { return p }
 // tokenProvider provides the token for each call. get is nil if no token is configured, and forget is nil if tokens do
 // not change.
 type tokenProvider struct {
-	get    func(context.Context) (Token, error)
+	get    func(context.Context) (Credential, error)
 	forget func()
 }
 
-// reportRefusal discards the cached token, because the server rejected it.
-func (t tokenProvider) reportRefusal() {
+// discardRefusedToken discards the cached token, because the server rejected it.
+func (t tokenProvider) discardRefusedToken() {
 	if t.forget != nil {
 		t.forget()
 	}
@@ -81,29 +81,29 @@ func (c Config) newTokenProvider() (tokenProvider, error) {
 			return tokenProvider{}, err
 		}
 		transport.DisableKeepAlives = true // Token requests are rare, so no connection is kept.
-		g, err := newOAuthGrant(c, &http.Client{Transport: transport})
+		g, err := newOAuthTokenSource(c, &http.Client{Transport: transport})
 		if err != nil {
 			return tokenProvider{}, err
 		}
 		return tokenProvider{get: g.getToken, forget: g.forgetToken}, nil
-	case c.Token != "":
-		return tokenProvider{get: func(context.Context) (Token, error) { return c.Token, nil }}, nil
-	case c.TokenFile == "":
+	case c.PresharedKey != "":
+		return tokenProvider{get: func(context.Context) (Credential, error) { return c.PresharedKey, nil }}, nil
+	case c.PresharedKeyFile == "":
 		return tokenProvider{}, nil
 	}
-	file, err := filewatch.Open(c.logger(), parseToken, c.TokenFile)
+	file, err := filewatch.Open(c.logger(), parseCredential, c.PresharedKeyFile)
 	if err != nil {
 		return tokenProvider{}, fmt.Errorf("reading --openfga-token-file: %w", err)
 	}
-	return tokenProvider{get: func(context.Context) (Token, error) { return file.Get(), nil }}, nil
+	return tokenProvider{get: func(context.Context) (Credential, error) { return file.Get(), nil }}, nil
 }
 
-func parseToken(contents ...[]byte) (Token, error) {
+func parseCredential(contents ...[]byte) (Credential, error) {
 	token := strings.TrimSpace(string(contents[0]))
 	if token == "" || len(token) > maxTokenBytes || strings.ContainsAny(token, "\r\n") {
 		return "", fmt.Errorf("it must hold one line of at most %d bytes", maxTokenBytes)
 	}
-	return Token(token), nil
+	return Credential(token), nil
 }
 
 // bearerCredentials adds the token to each gRPC call.

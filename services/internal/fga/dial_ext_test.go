@@ -37,7 +37,7 @@ func TestClientReconnectsToUnavailableServer(t *testing.T) {
 		server := start(t, cfg)
 		client := connect(t, fga.Config{Target: over(server)})
 		store := storeWithModel(t, client)
-		cfg.GRPCPort, cfg.HTTPPort = server.Port(), portOf(t, server.URL())
+		cfg.GRPCPort, cfg.HTTPPort = server.GRPCPort(), portOf(t, server.URL())
 		server.Stop()
 
 		for range 3 {
@@ -104,10 +104,10 @@ func TestTokenIsSentAndRefusalIsUnavailable(t *testing.T) {
 			cfg     fga.Config
 			refused bool
 		}{
-			"by value":  {cfg: fga.Config{Token: secret}},
-			"by file":   {cfg: fga.Config{TokenFile: file}},
+			"by value":  {cfg: fga.Config{PresharedKey: secret}},
+			"by file":   {cfg: fga.Config{PresharedKeyFile: file}},
 			"none":      {refused: true},
-			"wrong one": {cfg: fga.Config{Token: "wrong"}, refused: true},
+			"wrong one": {cfg: fga.Config{PresharedKey: "wrong"}, refused: true},
 		} {
 			t.Run(name, func(t *testing.T) {
 				_, _, err := over.dial(t, server, tc.cfg).GetStore(t.Context(), unknown)
@@ -127,7 +127,7 @@ func TestTLSVerifiesServerCertificate(t *testing.T) {
 	}
 	server := embedded.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.Creds(credentials.NewServerTLSFromCert(&certificate))}}
 
-	trusting := dial(t, server, fga.Config{CAFile: caFile, Token: "sent over TLS"})
+	trusting := dial(t, server, fga.Config{CAFile: caFile, PresharedKey: "sent over TLS"})
 	if _, err := trusting.CreateStore(t.Context(), "secure"); err != nil {
 		t.Errorf("with the server's authority: %v", err)
 	}

@@ -21,11 +21,11 @@ const (
 	minTokenAge = 10 * time.Second
 )
 
-// oauthGrant gets tokens with OAuth client credentials and caches a token while it is valid.
-type oauthGrant struct {
+// oauthTokenSource gets tokens with OAuth client credentials and caches a token while it is valid.
+type oauthTokenSource struct {
 	cfg    Config
 	client *http.Client
-	secret *filewatch.Files[Token]
+	secret *filewatch.Files[Credential]
 	// turn is a lock for the fields below. A caller can wait for the lock with a context.
 	turn    chan struct{}
 	token   *oauth2.Token
@@ -34,16 +34,16 @@ type oauthGrant struct {
 	again   time.Time
 }
 
-func newOAuthGrant(c Config, client *http.Client) (*oauthGrant, error) {
-	secret, err := filewatch.Open(c.logger(), parseToken, c.ClientSecretFile)
+func newOAuthTokenSource(c Config, client *http.Client) (*oauthTokenSource, error) {
+	secret, err := filewatch.Open(c.logger(), parseCredential, c.ClientSecretFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading --openfga-client-secret-file: %w", err)
 	}
-	return &oauthGrant{cfg: c, client: client, secret: secret, turn: make(chan struct{}, 1)}, nil
+	return &oauthTokenSource{cfg: c, client: client, secret: secret, turn: make(chan struct{}, 1)}, nil
 }
 
 // getToken returns a valid token. It requests a new one if necessary.
-func (g *oauthGrant) getToken(ctx context.Context) (Token, error) {
+func (g *oauthTokenSource) getToken(ctx context.Context) (Credential, error) {
 	select {
 	case g.turn <- struct{}{}:
 		defer func() { <-g.turn }()
@@ -60,11 +60,11 @@ func (g *oauthGrant) getToken(ctx context.Context) (Token, error) {
 	if g.err != nil {
 		return "", g.err
 	}
-	return Token(g.token.AccessToken), nil // Even a token that expires at once is used for one request.
+	return Credential(g.token.AccessToken), nil // Even a token that expires at once is used for one request.
 }
 
 // forgetToken removes a token that OpenFGA refused.
-func (g *oauthGrant) forgetToken() {
+func (g *oauthTokenSource) forgetToken() {
 	select {
 	case g.turn <- struct{}{}:
 		defer func() { <-g.turn }()
@@ -78,7 +78,7 @@ func (g *oauthGrant) forgetToken() {
 
 // requestToken requests a token from the issuer. The error contains only codes, because the issuer's text may repeat
 // the secret.
-func (g *oauthGrant) requestToken(ctx context.Context) (*oauth2.Token, error) {
+func (g *oauthTokenSource) requestToken(ctx context.Context) (*oauth2.Token, error) {
 	credentials := clientcredentials.Config{
 		ClientID: g.cfg.ClientID, ClientSecret: string(g.secret.Get()), TokenURL: g.cfg.TokenURL, Scopes: g.cfg.Scopes,
 	}

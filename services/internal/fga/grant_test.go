@@ -34,21 +34,21 @@ func (i *fakeIssuer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func issueToken(t *testing.T, answer func(r *http.Request) (status int, body string)) (*oauthGrant, *fakeIssuer) {
+func issueToken(t *testing.T, answer func(r *http.Request) (status int, body string)) (*oauthTokenSource, *fakeIssuer) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, []byte("0penSesame"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	i := &fakeIssuer{answer: answer}
-	g, err := newOAuthGrant(Config{ClientID: "x", TokenURL: "https://issuer?key=0penSesame", ClientSecretFile: file}, &http.Client{Transport: i})
+	g, err := newOAuthTokenSource(Config{ClientID: "x", TokenURL: "https://issuer?key=0penSesame", ClientSecretFile: file}, &http.Client{Transport: i})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g, i
 }
 
-func TestOAuthGrantReplacesExpiredOrRefusedToken(t *testing.T) {
+func TestOAuthTokenSourceReplacesExpiredOrRefusedToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, i := issueToken(t, func(*http.Request) (int, string) { return 200, `{"access_token":"a","expires_in":3600}` })
 		for _, step := range []struct {
@@ -74,7 +74,7 @@ func TestOAuthGrantReplacesExpiredOrRefusedToken(t *testing.T) {
 	})
 }
 
-func TestOAuthGrantUsesShortLivedToken(t *testing.T) {
+func TestOAuthTokenSourceUsesShortLivedToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, i := issueToken(t, func(*http.Request) (int, string) { return 200, `{"access_token":"a","expires_in":5}` })
 		for second := range 3 {
@@ -88,7 +88,7 @@ func TestOAuthGrantUsesShortLivedToken(t *testing.T) {
 	})
 }
 
-func TestOAuthGrantBacksOffAfterRefusal(t *testing.T) {
+func TestOAuthTokenSourceBacksOffAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, i := issueToken(t, func(*http.Request) (int, string) {
 			return 401, `{"error":"invalid_client","error_description":"0penSesame?"}`
@@ -111,7 +111,7 @@ func TestOAuthGrantBacksOffAfterRefusal(t *testing.T) {
 	})
 }
 
-func TestOAuthGrantWaitHonorsContext(t *testing.T) {
+func TestOAuthTokenSourceWaitHonorsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, i := issueToken(t, func(*http.Request) (int, string) { return 0, "" })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -18,8 +18,8 @@ const (
 	// probeInterval bounds the time without an answer before a probe is sent.
 	probeInterval = 3 * time.Second
 	probeTimeout  = 3 * time.Second
-	// silence bounds the time without an answer during which the server still counts as healthy.
-	silence = 10 * time.Second
+	// maxSilence bounds the time without an answer during which the server still counts as healthy.
+	maxSilence = 10 * time.Second
 )
 
 // serverHealth holds the time of the last answer, and the last error after it.
@@ -52,7 +52,7 @@ func (h *serverHealth) healthErr() error {
 		return errors.New("has not answered yet")
 	case h.heard.IsZero():
 		return fmt.Errorf("has not answered yet: %w", h.err)
-	case silent <= silence:
+	case silent <= maxSilence:
 		return nil
 	case h.err == nil:
 		return fmt.Errorf("has not answered for %s", silent)

@@ -50,12 +50,12 @@ func (c Config) newHTTPTransport() (*http.Transport, error) {
 
 // httpDialSettings returns the settings of a gRPC connection that is never opened: the last interceptor makes the
 // calls over HTTP. All earlier interceptors, such as the fence of the lease, still run.
-func (c Config) httpDialSettings(given tokenProvider) (dialSettings, error) {
+func (c Config) httpDialSettings(tokens tokenProvider) (dialSettings, error) {
 	transport, err := c.newHTTPTransport()
 	if err != nil {
 		return dialSettings{}, err
 	}
-	api := httpapi.New(strings.TrimRight(c.Target, "/"), authorizingTransport{next: transport, tokens: given})
+	api := httpapi.New(strings.TrimRight(c.Target, "/"), authorizingTransport{next: transport, tokens: tokens})
 	return dialSettings{
 		target:  "passthrough:///" + c.Target,
 		options: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())},

@@ -141,7 +141,7 @@ func TestHTTPForeignServerIsUnavailable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := startHTTPProxy(t, func(w http.ResponseWriter, r *http.Request, _ http.Handler) { answer(w, r) })
-			client := connect(t, fga.Config{Target: target, Token: secret})
+			client := connect(t, fga.Config{Target: target, PresharedKey: secret})
 			if _, err := client.CreateStore(t.Context(), "test"); !fault.IsUnavailable(err) || strings.Contains(err.Error(), secret) {
 				t.Errorf("got %v", err)
 			}

@@ -20,8 +20,8 @@ type CallMonitor struct {
 
 type monitorKey struct{}
 
-// WithMonitor returns a context whose calls the monitor records.
-func (l *CallMonitor) WithMonitor(ctx context.Context) context.Context {
+// ContextWithMonitor returns a context whose calls the monitor records.
+func (l *CallMonitor) ContextWithMonitor(ctx context.Context) context.Context {
 	return context.WithValue(ctx, monitorKey{}, l)
 }
 

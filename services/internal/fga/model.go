@@ -35,7 +35,7 @@ func (c *Client) ReadModel(ctx context.Context, storeID, modelID string) (*openf
 		err = ErrModelNotFound // The server's error would only describe the format of IDs.
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading model %.100s of OpenFGA store %.100s: %w", modelID, storeID, c.refineStoreError(ctx, storeID, err))
+		return nil, fmt.Errorf("reading model %.100s of OpenFGA store %.100s: %w", modelID, storeID, c.replaceIfStoreNotFound(ctx, storeID, err))
 	}
 	return m.GetAuthorizationModel(), nil
 }
@@ -48,13 +48,13 @@ func (c *Client) WriteModel(ctx context.Context, storeID string, m *openfgav1.Au
 		TypeDefinitions: m.GetTypeDefinitions(), Conditions: m.GetConditions(),
 	})
 	if err != nil {
-		return "", fmt.Errorf("writing model to OpenFGA store %.100s: %w", storeID, c.refineStoreError(ctx, storeID, withSentinel(err, ErrInvalidModel)))
+		return "", fmt.Errorf("writing model to OpenFGA store %.100s: %w", storeID, c.replaceIfStoreNotFound(ctx, storeID, withSentinel(err, ErrInvalidModel)))
 	}
 	return written.GetAuthorizationModelId(), nil
 }
 
-// refineStoreError replaces err by [ErrStoreNotFound] if the store does not exist.
-func (c *Client) refineStoreError(ctx context.Context, storeID string, err error) error {
+// replaceIfStoreNotFound replaces err by [ErrStoreNotFound] if the store does not exist.
+func (c *Client) replaceIfStoreNotFound(ctx context.Context, storeID string, err error) error {
 	if !isValidID(storeID) {
 		return ErrStoreNotFound
 	}

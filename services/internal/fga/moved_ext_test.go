@@ -77,7 +77,7 @@ func (s *nameServer) serve(t *testing.T) {
 
 func TestResolverFindsNewAddress(t *testing.T) {
 	server, names := start(t, embedded.OpenFGAConfig{}), serveNames(t)
-	client := connect(t, fga.Config{Target: fmt.Sprintf("dns://%s/openfga.example:%d", names.LocalAddr(), server.Port()), Plaintext: true})
+	client := connect(t, fga.Config{Target: fmt.Sprintf("dns://%s/openfga.example:%d", names.LocalAddr(), server.GRPCPort()), Plaintext: true})
 	ask := func() error {
 		_, err := client.CreateStore(t.Context(), "test")
 		return err

@@ -75,7 +75,7 @@ func serverConfigAcceptingToken(token func() string) embedded.OpenFGAConfig {
 	)}}
 }
 
-func TestOAuthGrantCachesToken(t *testing.T) {
+func TestOAuthTokenSourceCachesToken(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
 		i := newTokenIssuer(t, "one")
 		file := filepath.Join(t.TempDir(), "secret")
@@ -97,7 +97,7 @@ func TestOAuthGrantCachesToken(t *testing.T) {
 	})
 }
 
-func TestOAuthGrantRereadsSecretFile(t *testing.T) {
+func TestOAuthTokenSourceRereadsSecretFile(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
 		i := newTokenIssuer(t, "one")
 		i.lifetime = 1 // Such a token expires before a second call.

@@ -9,11 +9,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// ReadOwnerTuples returns the owner tuples in a store, for any store name and cluster (see [iam.StoreOwnerTuple]).
-func (c *Client) ReadOwnerTuples(ctx context.Context, storeID string) (owners []iam.Tuple, err error) {
+// ReadStoreOwnerTuples returns the owner tuples in a store, for any store name and cluster (see [iam.StoreOwnerTuple]).
+func (c *Client) ReadStoreOwnerTuples(ctx context.Context, storeID string) (owners []iam.Tuple, err error) {
 	typ, _, _ := strings.Cut(iam.StoreOwnerTuple("", "").Object, ":")
 	read, err := c.ReadTypeTuples(ctx, storeID, typ, func(k *openfgav1.TupleKey) bool {
-		return k.GetCondition() == nil && iam.IsOwnerTuple(toIAMTuple(k))
+		return k.GetCondition() == nil && iam.IsStoreOwnerTuple(toIAMTuple(k))
 	})
 	for _, k := range read {
 		owners = append(owners, toIAMTuple(k))

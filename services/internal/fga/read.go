@@ -62,9 +62,9 @@ func (c *Client) ReadTuple(ctx context.Context, storeID string, key *openfgav1.T
 	return page.GetTuples()[0], true, nil
 }
 
-// ReadRelation returns at most limit tuples of an object's relation; with a user, only the tuple of that user. It
+// ReadRelationTuples returns at most limit tuples of an object's relation; with a user, only the tuple of that user. It
 // bypasses the caches of OpenFGA. more reports that tuples were left out.
-func (c *Client) ReadRelation(
+func (c *Client) ReadRelationTuples(
 	ctx context.Context, storeID string, filter *openfgav1.ReadRequestTupleKey, limit int,
 ) (tuples []*openfgav1.Tuple, more bool, err error) {
 	for token := ""; ; {
@@ -108,7 +108,7 @@ func callWithStoreError[Question interface{ GetStoreId() string }, Answer any](
 ) (Answer, error) {
 	answer, err := method(ctx, q)
 	if err != nil {
-		err = fmt.Errorf("%s OpenFGA store %s: %w", doing, q.GetStoreId(), c.refineStoreError(ctx, q.GetStoreId(), err))
+		err = fmt.Errorf("%s OpenFGA store %s: %w", doing, q.GetStoreId(), c.replaceIfStoreNotFound(ctx, q.GetStoreId(), err))
 	}
 	return answer, err
 }

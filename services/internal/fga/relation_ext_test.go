@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
-func TestReadRelationReturnsOneRelation(t *testing.T) {
+func TestReadRelationTuplesReturnsOneRelation(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		store := storeWithModel(t, client)
 		var tuples []*openfgav1.TupleKey
@@ -30,7 +30,7 @@ func TestReadRelationReturnsOneRelation(t *testing.T) {
 			"another user":    {"user:900", 10, 0, false},
 		} {
 			filter := &openfgav1.ReadRequestTupleKey{Object: "document:1", Relation: "viewer", User: test.user}
-			got, more, err := client.ReadRelation(t.Context(), store, filter, test.limit)
+			got, more, err := client.ReadRelationTuples(t.Context(), store, filter, test.limit)
 			if err != nil || len(got) != test.want || more != test.more {
 				t.Errorf("%s: got %d tuples, %t, %v, want %d, %t", name, len(got), more, err, test.want, test.more)
 			}

@@ -48,7 +48,7 @@ func TestTokenFileIsReloaded(t *testing.T) {
 		}
 		file := filepath.Join(t.TempDir(), "token")
 		replaceFileContent(t, file, "one")
-		client := over.dial(t, embedded.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(guard)}}, fga.Config{TokenFile: file})
+		client := over.dial(t, embedded.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(guard)}}, fga.Config{PresharedKeyFile: file})
 		if _, err := client.CreateStore(t.Context(), "test"); err != nil {
 			t.Fatal(err)
 		}

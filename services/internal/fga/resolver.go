@@ -9,9 +9,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
-// lookUpAgain is the minimum time between two DNS lookups. gRPC's own resolver waits 30 s after an answer and up to
-// two minutes after an error. This is too long if a server gets a new address.
-const lookUpAgain = 2 * time.Second
+// minLookupInterval is the minimum time between two DNS lookups. gRPC's own resolver waits 30 s after an answer and up
+// to two minutes after an error. This is too long if a server gets a new address.
+const minLookupInterval = 2 * time.Second
 
 // dnsBuilder resolves names with gRPC's resolver, but repeats the lookup soon after a failure.
 type dnsBuilder struct {
@@ -45,7 +45,7 @@ type repeatingResolver struct {
 
 func (l *repeatingResolver) repeatLookups(ctx context.Context, current resolver.Resolver, look func() (resolver.Resolver, error)) {
 	defer close(l.ended)
-	for receiveOrDone(ctx, l.answered) && backoff.Sleep(ctx, lookUpAgain) && receiveOrDone(ctx, l.again) {
+	for receiveOrDone(ctx, l.answered) && backoff.Sleep(ctx, minLookupInterval) && receiveOrDone(ctx, l.again) {
 		current.Close()
 		var err error
 		if current, err = look(); err != nil {

@@ -4,11 +4,11 @@ import "log/slog"
 
 const redacted = "[redacted]"
 
-// Token is a preshared key. Its content is hidden when it is printed or logged.
-type Token string
+// Credential is a preshared key, an OAuth token or a client secret. Its content is hidden when it is printed or logged.
+type Credential string
 
 // String returns a placeholder.
-func (t Token) String() string {
+func (t Credential) String() string {
 	if t == "" {
 		return ""
 	}
@@ -16,19 +16,19 @@ func (t Token) String() string {
 }
 
 // GoString returns a placeholder for %#v.
-func (t Token) GoString() string { return t.String() }
+func (t Credential) GoString() string { return t.String() }
 
 // LogValue returns a placeholder for slog.
-func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
+func (t Credential) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 // MarshalText returns a placeholder for encoders.
-func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+func (t Credential) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // Set implements pflag.Value.
-func (t *Token) Set(s string) error {
-	*t = Token(s)
+func (t *Credential) Set(s string) error {
+	*t = Credential(s)
 	return nil
 }
 
 // Type implements pflag.Value.
-func (t *Token) Type() string { return "token" }
+func (t *Credential) Type() string { return "token" }

@@ -31,13 +31,13 @@ func (c *Client) Write(ctx context.Context, storeID, modelID string, add, remove
 		return fmt.Errorf("writing tuples to OpenFGA store %.100s: %w", storeID, err)
 	}
 	for chunk := range slices.Chunk(wanted.list, c.maxTuples) {
-		err := writeByHalves(ctx, chunk, func(part []*openfgav1.TupleKey) error { return c.addChunk(ctx, storeID, modelID, part) })
+		err := retryInHalves(ctx, chunk, func(part []*openfgav1.TupleKey) error { return c.writeTupleChunk(ctx, storeID, modelID, part) })
 		if err != nil {
-			return fmt.Errorf("writing tuples to OpenFGA store %s: %w", storeID, c.refineStoreError(ctx, storeID, withSentinel(err, ErrInvalidTuple)))
+			return fmt.Errorf("writing tuples to OpenFGA store %s: %w", storeID, c.replaceIfStoreNotFound(ctx, storeID, withSentinel(err, ErrInvalidTuple)))
 		}
 	}
 	for chunk := range slices.Chunk(wanted.removableKeys(remove), c.maxTuples) {
-		err := writeByHalves(ctx, chunk, func(part []*openfgav1.TupleKeyWithoutCondition) error { return c.removeChunk(ctx, storeID, part) })
+		err := retryInHalves(ctx, chunk, func(part []*openfgav1.TupleKeyWithoutCondition) error { return c.deleteTupleChunk(ctx, storeID, part) })
 		if modelID == "" && errors.Is(err, ErrModelNotFound) {
 			return nil // A store without a model has no tuples.
 		}
@@ -48,25 +48,25 @@ func (c *Client) Write(ctx context.Context, storeID, modelID string, add, remove
 	return nil
 }
 
-// writeByHalves splits a chunk in two if the server did not finish it in time, because the same chunk would time out
+// retryInHalves splits a chunk in two if the server did not finish it in time, because the same chunk would time out
 // again.
-func writeByHalves[T any](ctx context.Context, chunk []T, write func([]T) error) error {
+func retryInHalves[T any](ctx context.Context, chunk []T, write func([]T) error) error {
 	err := write(chunk)
 	late := slices.Contains([]codes.Code{cancelled, codes.Canceled, codes.DeadlineExceeded}, serverCodeOf(err))
 	if !late || len(chunk) < 2 || ctx.Err() != nil {
 		return err
 	}
 	half := len(chunk) / 2
-	if err := writeByHalves(ctx, chunk[:half], write); err != nil {
+	if err := retryInHalves(ctx, chunk[:half], write); err != nil {
 		return err
 	}
-	return writeByHalves(ctx, chunk[half:], write)
+	return retryInHalves(ctx, chunk[half:], write)
 }
 
-// addChunk writes one chunk. OpenFGA aborts the whole chunk if a stored tuple has another condition, or if another
-// client wrote one of the tuples at the same time. In this case addChunk removes the tuples with another condition and
-// tries once more.
-func (c *Client) addChunk(ctx context.Context, storeID, modelID string, chunk []*openfgav1.TupleKey) error {
+// writeTupleChunk writes one chunk. OpenFGA aborts the whole chunk if a stored tuple has another condition, or if
+// another client wrote one of the tuples at the same time. In this case writeTupleChunk removes the tuples with another
+// condition and tries once more.
+func (c *Client) writeTupleChunk(ctx context.Context, storeID, modelID string, chunk []*openfgav1.TupleKey) error {
 	request := &openfgav1.WriteRequest{
 		StoreId: storeID, AuthorizationModelId: modelID,
 		Writes: &openfgav1.WriteRequestWrites{TupleKeys: chunk, OnDuplicate: "ignore"},
@@ -86,7 +86,7 @@ func (c *Client) addChunk(ctx context.Context, storeID, modelID string, chunk []
 		}
 	}
 	if len(stale) > 0 {
-		if err := c.removeChunk(ctx, storeID, stale); err != nil {
+		if err := c.deleteTupleChunk(ctx, storeID, stale); err != nil {
 			return err
 		}
 	}
@@ -94,8 +94,8 @@ func (c *Client) addChunk(ctx context.Context, storeID, modelID string, chunk []
 	return err
 }
 
-// removeChunk deletes one chunk.
-func (c *Client) removeChunk(ctx context.Context, storeID string, chunk []*openfgav1.TupleKeyWithoutCondition) error {
+// deleteTupleChunk deletes one chunk.
+func (c *Client) deleteTupleChunk(ctx context.Context, storeID string, chunk []*openfgav1.TupleKeyWithoutCondition) error {
 	_, err := c.api.Write(ctx, &openfgav1.WriteRequest{
 		StoreId: storeID, Deletes: &openfgav1.WriteRequestDeletes{TupleKeys: chunk, OnMissing: "ignore"},
 	})

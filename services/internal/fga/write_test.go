@@ -37,7 +37,7 @@ func TestWriteSplitsSlowChunk(t *testing.T) {
 			if c.over {
 				end()
 			}
-			err := writeByHalves(ctx, all, func(part []int) error {
+			err := retryInHalves(ctx, all, func(part []int) error {
 				if calls++; len(part) > c.most {
 					return c.err
 				}

@@ -10,7 +10,7 @@ import (
 )
 
 // An object in deletion counts as deleted, even while a finalizer keeps it.
-func TestDeletingRoleGivesNothing(t *testing.T) {
+func TestDeletingRoleDoesNotGivePermissions(t *testing.T) {
 	trees := &iamv1alpha1.ProtectedResource{}
 	trees.Spec.ServiceRef.Name, trees.Spec.Kind, trees.Spec.Plural, trees.Spec.Permissions = "a", "Tree", "trees", []string{"get"}
 	viewer, heir := &iamv1alpha1.Role{}, &iamv1alpha1.Role{}
@@ -34,7 +34,7 @@ func TestDeletingRoleGivesNothing(t *testing.T) {
 	}
 }
 
-func TestInactiveOrDeletingAccountIsNoSubject(t *testing.T) {
+func TestInactiveOrDeletingAccountIsNotSubject(t *testing.T) {
 	a := &iamv1alpha1.ServiceAccount{}
 	a.Name, a.UID = "robot", "1"
 	w := &world.World{Accounts: []*iamv1alpha1.ServiceAccount{a}}

@@ -12,9 +12,9 @@ import (
 // maxObject bounds an OpenFGA object name including its type, in bytes.
 const maxObject = 256
 
-// objectName returns the name of an OpenFGA object. Different parts give different names. Characters outside
+// escapedObjectName returns the name of an OpenFGA object. Different parts give different names. Characters outside
 // [a-zA-Z0-9._-] are written as %HH. An ID that is too long is hashed.
-func objectName(typ string, parts ...string) string {
+func escapedObjectName(typ string, parts ...string) string {
 	escaped := make([]string, len(parts))
 	for i, part := range parts {
 		escaped[i] = escapeIDPart(part)
@@ -49,12 +49,12 @@ func needsEscape(r rune) bool {
 // OpenFGAType returns the OpenFGA type for the objects of a kind.
 func OpenFGAType(apiGroup, kind string) string { return APIGroupName(apiGroup) + "/" + kind }
 
-// ObjectName returns the OpenFGA name of a Kubernetes object. The namespace is empty for a cluster-scoped kind.
-func ObjectName(typ, namespace, name string) string {
+// OpenFGAObject returns the OpenFGA name of a Kubernetes object. The namespace is empty for a cluster-scoped kind.
+func OpenFGAObject(typ, namespace, name string) string {
 	if namespace != "" {
-		return objectName(typ, namespace, name)
+		return escapedObjectName(typ, namespace, name)
 	}
-	return objectName(typ, name)
+	return escapedObjectName(typ, name)
 }
 
 // TypeOfObject returns the type in an object name.
@@ -64,26 +64,26 @@ func TypeOfObject(object string) string {
 }
 
 // RootObject returns the OpenFGA object that stands for all objects of a type.
-func RootObject(typ string) string { return objectName(RootType, strings.Split(typ, "/")...) }
+func RootObject(typ string) string { return escapedObjectName(RootType, strings.Split(typ, "/")...) }
 
 // UserSubject returns the OpenFGA subject of the User with this name.
-func UserSubject(name string) string { return objectName(UserType, "u", name) }
+func UserSubject(name string) string { return escapedObjectName(UserType, "u", name) }
 
 // ServiceAccountSubject returns the OpenFGA subject of the service account with this UID.
-func ServiceAccountSubject(uid string) string { return objectName(UserType, "sa", uid) }
+func ServiceAccountSubject(uid string) string { return escapedObjectName(UserType, "sa", uid) }
 
 // RoleObject returns the OpenFGA object of a Role. Its ID is the Role's UID.
-func RoleObject(r *iamv1alpha1.Role) string { return objectName(RoleType, string(r.UID)) }
+func RoleObject(r *iamv1alpha1.Role) string { return escapedObjectName(RoleType, string(r.UID)) }
 
 // GroupObject returns the OpenFGA object of a Group. Its ID is the Group's UID.
-func GroupObject(g *iamv1alpha1.Group) string { return objectName(GroupType, string(g.UID)) }
+func GroupObject(g *iamv1alpha1.Group) string { return escapedObjectName(GroupType, string(g.UID)) }
 
 // TokenGroupObject returns the OpenFGA object of a group that the authenticator reports.
-func TokenGroupObject(name string) string { return objectName(TokenGroupType, name) }
+func TokenGroupObject(name string) string { return escapedObjectName(TokenGroupType, name) }
 
 // GrantObject returns the OpenFGA object that links a role to its subjects on a target.
 func GrantObject(r *iamv1alpha1.Role, target string) string {
-	return objectName(GrantType, string(r.UID), hashTarget(target))
+	return escapedObjectName(GrantType, string(r.UID), hashTarget(target))
 }
 
 func hashTarget(target string) string {

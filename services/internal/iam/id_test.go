@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-func TestObjectNamesAreUnique(t *testing.T) {
+func TestOpenFGAObjectsAreUnique(t *testing.T) {
 	long := strings.Repeat("a", maxObject)
 	ids := []string{
 		"a:_b", "a_:b", "a:b", "a%3Ab", "a b", "a#b", "a@b", "*", "ä", "u/a", "a/b", "a", long, long + "a", "%-" + long, "", "\x00", "\n",
 	}
 	seen := map[string]string{}
 	for _, id := range ids {
-		name := objectName(UserType, id)
+		name := escapedObjectName(UserType, id)
 		if other, ok := seen[name]; ok {
 			t.Errorf("%q and %q are both %s", id, other, name)
 		}
@@ -25,11 +25,11 @@ func TestObjectNamesAreUnique(t *testing.T) {
 	if UserSubject("a") == ServiceAccountSubject("a") || slices.Contains([]string{UserSubject("sa/a"), UserSubject("../sa/a")}, ServiceAccountSubject("a")) {
 		t.Error("a user has the name of an account")
 	}
-	if ObjectName("a/K", "n", "x") == ObjectName("a/K", "m", "x") || ObjectName("a/K", "n", "x") == ObjectName("a/K", "", "n/x") {
+	if OpenFGAObject("a/K", "n", "x") == OpenFGAObject("a/K", "m", "x") || OpenFGAObject("a/K", "n", "x") == OpenFGAObject("a/K", "", "n/x") {
 		t.Error("objects of two namespaces have the same name")
 	}
 	for _, name := range []string{"", "/", "%", "%25"} {
-		if ObjectName("a/K", "", name) == "a/K:"+collection {
+		if OpenFGAObject("a/K", "", name) == "a/K:"+unnamedObjectID {
 			t.Errorf("Object of name %q equals the object of the whole kind", name)
 		}
 	}

@@ -44,13 +44,13 @@ func RegistryWithinBudget(resources []*iamv1alpha1.ProtectedResource, room Model
 // RecordedRegistry returns the registry of the ProtectedResources whose status records a registration of their kind. A
 // later change of the spec does not matter.
 func RecordedRegistry(resources []*iamv1alpha1.ProtectedResource) *Registry {
-	return registryBelowRank(unregistered, resources)
+	return registryBelowRank(unregisteredRank, resources)
 }
 
 // UnchangedRegistry returns the registry of the ProtectedResources whose status records a registration of their
 // current generation.
 func UnchangedRegistry(resources []*iamv1alpha1.ProtectedResource) *Registry {
-	return registryBelowRank(edited, resources)
+	return registryBelowRank(editedRank, resources)
 }
 
 func registryBelowRank(rank int, resources []*iamv1alpha1.ProtectedResource) *Registry {

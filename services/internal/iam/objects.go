@@ -10,9 +10,9 @@ import (
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 )
 
-// Lookup provides the declared objects. Its functions return nil or false for a missing object. They may return
-// objects in deletion; package iam treats these as deleted.
-type Lookup struct {
+// DeclaredObjects provides the declared objects. Its functions return nil or false for a missing object. They may
+// return objects in deletion; package iam treats these as deleted.
+type DeclaredObjects struct {
 	Registry *Registry
 	// Inheritance caches the permissions of roles. With nil, nothing is cached.
 	Inheritance *InheritanceCache
@@ -21,17 +21,17 @@ type Lookup struct {
 	Group          func(namespace, name string) *iamv1alpha1.Group
 	User           func(name string) *iamv1alpha1.User
 	ServiceAccount func(name string) *iamv1alpha1.ServiceAccount
-	// Target returns an object of a registered kind by its OpenFGA name (see [ObjectName]).
+	// Target returns an object of a registered kind by its OpenFGA name (see [OpenFGAObject]).
 	Target func(object string) (BindingTarget, bool)
 	// Trusted reports whether bindings on objects of a kind take effect although the kind is not watched. Nil means
 	// that no kind is trusted.
 	Trusted func(typ string) bool
 	// Scope reports whether a kind is namespaced and whether its objects are watched. It only makes the reasons of
-	// [Lookup.InvalidTargetReason] more exact, and may be nil.
+	// [DeclaredObjects.InvalidTargetReason] more exact, and may be nil.
 	Scope func(typ string) (namespaced, followed bool)
 
 	// Inactive reports whether a subject of [UserSubject] or [ServiceAccountSubject] is deactivated.
-	// [Lookup.BuildCheck] requires it. In other functions, nil means that no subject is inactive.
+	// [DeclaredObjects.BuildCheck] requires it. In other functions, nil means that no subject is inactive.
 	Inactive func(subject string) bool
 
 	// RoleOf returns the Role of a [RoleObject]. GroupOf returns the Group of a [GroupObject].
@@ -95,7 +95,7 @@ func TargetOfProject(p *resourcemanagerv1alpha1.Project) (t BindingTarget, alive
 }
 
 // liveRole returns the role, or nil if it is missing or in deletion.
-func (o *Lookup) liveRole(namespace, name string) *iamv1alpha1.Role {
+func (o *DeclaredObjects) liveRole(namespace, name string) *iamv1alpha1.Role {
 	if r := o.Role(namespace, name); r != nil && r.DeletionTimestamp == nil {
 		return r
 	}
@@ -104,7 +104,7 @@ func (o *Lookup) liveRole(namespace, name string) *iamv1alpha1.Role {
 
 // storedParentNames returns the OpenFGA names of the object's parents, sorted. A parent is an owner that exists, has
 // the UID in the owner reference, and is of a parent kind of k.
-func (o *Lookup) storedParentNames(k *RegisteredKind, object BindingTarget) []string {
+func (o *DeclaredObjects) storedParentNames(k *RegisteredKind, object BindingTarget) []string {
 	var all []string
 	for _, owner := range object.Owners {
 		if !slices.ContainsFunc(k.Parents, func(p *RegisteredKind) bool { return p.Type == owner.Type }) {
@@ -112,7 +112,7 @@ func (o *Lookup) storedParentNames(k *RegisteredKind, object BindingTarget) []st
 		}
 		// An owner is cluster-scoped or in the namespace of the object.
 		for _, namespace := range []string{object.Namespace, ""} {
-			parent := ObjectName(owner.Type, namespace, owner.Name)
+			parent := OpenFGAObject(owner.Type, namespace, owner.Name)
 			if t, ok := o.Target(parent); ok && t.Namespace == namespace && owner.UID != "" && owner.UID == t.UID {
 				all = append(all, parent)
 			}

@@ -67,7 +67,7 @@ func TestUnregisteredPermissionsAreBounded(t *testing.T) {
 	}
 	widget := &iamv1alpha1.ProtectedResource{}
 	widget.Spec.ServiceRef.Name, widget.Spec.Kind, widget.Spec.Plural, widget.Spec.Permissions = "a.example", "Widget", "widgets", []string{"get"}
-	o := &iam.Lookup{
+	o := &iam.DeclaredObjects{
 		Registry: iam.NewRegistry([]*iamv1alpha1.ProtectedResource{widget}), Inheritance: new(iam.InheritanceCache),
 		Role: func(_, name string) *iamv1alpha1.Role { return roles[name] },
 	}
@@ -146,8 +146,8 @@ func TestInvalidTargetReasonUsesPublishedReasons(t *testing.T) {
 		p.Name, p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural = kind, "a", kind, strings.ToLower(kind)+"s"
 		w.Resources = append(w.Resources, p)
 	}
-	w.Things = []*world.TargetObject{{Type: "a/Tree"}}
-	w.Things[0].Namespace, w.Things[0].Name, w.Things[0].UID = "ns", "oak", "1"
+	w.Targets = []*world.TargetObject{{Type: "a/Tree"}}
+	w.Targets[0].Namespace, w.Targets[0].Name, w.Targets[0].UID = "ns", "oak", "1"
 	o := objects(w)
 	o.Scope = func(typ string) (namespaced, followed bool) { return typ == "a/Tree", typ != "a/Ghost" }
 	for want, refs := range map[string][]iamv1alpha1.ResourceReference{

@@ -42,7 +42,7 @@ func TestOwnerWithoutUIDIsIgnored(t *testing.T) {
 	k := &RegisteredKind{Type: "a/Leaf", Parents: []*RegisteredKind{{Type: "a/Tree"}}}
 	for uid, want := range map[string]int{"1": 1, "2": 0, "": 0} {
 		for _, is := range []string{"1", ""} {
-			o := &Lookup{Target: func(string) (BindingTarget, bool) { return BindingTarget{UID: is}, true }}
+			o := &DeclaredObjects{Target: func(string) (BindingTarget, bool) { return BindingTarget{UID: is}, true }}
 			if got := o.storedParentNames(k, BindingTarget{Owners: []Owner{{"a/Tree", "t", uid}}}); is != "" && len(got) != want || is == "" && len(got) > 0 {
 				t.Errorf("of the UID %q where %q is, the parents are %v", uid, is, got)
 			}

@@ -25,20 +25,20 @@ func StoreOwnerTuple(store, cluster string) Tuple {
 	return Tuple{User: clusterType + cluster, Relation: ownerRelation, Object: storeType + store}
 }
 
-// IsOwnerTuple reports whether a tuple names the owner of a store.
-func IsOwnerTuple(t Tuple) bool {
+// IsStoreOwnerTuple reports whether a tuple names the owner of a store.
+func IsStoreOwnerTuple(t Tuple) bool {
 	return t.Relation == ownerRelation && strings.HasPrefix(t.Object, storeType) && strings.HasPrefix(t.User, clusterType)
 }
 
 // StoreOfOwnerTuple returns the name of the store in an owner tuple.
 func StoreOfOwnerTuple(t Tuple) (store string) { return strings.TrimPrefix(t.Object, storeType) }
 
-// CompareOwnerTuples compares the owner tuples in a store with the expected one. ours is true if there is at least one
-// tuple and all equal owner. other is the first tuple that differs, or nil.
-func CompareOwnerTuples(owner Tuple, named []Tuple) (ours bool, other *Tuple) {
-	for i, t := range named {
+// CompareStoreOwnerTuples compares the owner tuples in a store with the expected one. ours is true if there is at least
+// one tuple and all equal owner. other is the first tuple that differs, or nil.
+func CompareStoreOwnerTuples(owner Tuple, stored []Tuple) (ours bool, other *Tuple) {
+	for i, t := range stored {
 		if t != owner {
-			return false, &named[i]
+			return false, &stored[i]
 		}
 		ours = true
 	}
@@ -56,8 +56,8 @@ func HasDeclaredOwner(s *corev1alpha1.Store, owner Tuple) bool {
 // DecideAdoption decides, by the owner tuples in it, whether the OpenFGA store of the IAM Store belongs to owner.
 // store-sync and tuple-sync both use it. If adopted is false and refusal is empty, the store still waits for the owner
 // tuple.
-func DecideAdoption(s *corev1alpha1.Store, owner Tuple, named []Tuple) (adopted bool, refusal string) {
-	ours, other := CompareOwnerTuples(owner, named)
+func DecideAdoption(s *corev1alpha1.Store, owner Tuple, stored []Tuple) (adopted bool, refusal string) {
+	ours, other := CompareStoreOwnerTuples(owner, stored)
 	switch {
 	case s.Spec.Adoption == corev1alpha1.AdoptionAlways:
 		return true, ""

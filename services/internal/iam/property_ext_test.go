@@ -166,7 +166,7 @@ func key(t iam.Tuple) *openfgav1.TupleKey {
 func asIndexed(q world.Request) authz.Query {
 	return authz.Query{
 		Subject:    authz.Subject{User: q.User, Account: q.Account, Groups: q.Groups},
-		Permission: q.Permission, Type: q.Type, Namespace: q.Namespace, Name: q.Name, RequireExists: q.There,
+		Permission: q.Permission, Type: q.Type, Namespace: q.Namespace, Name: q.Name, RequireExists: q.RequireExists,
 		Parent: authz.Scope{Type: q.ParentType, Ref: authz.Ref{Name: q.ParentName}},
 	}
 }
@@ -197,7 +197,7 @@ func loadIndex(x *authz.Index, w *world.World) {
 	for _, o := range w.Accounts {
 		x.SetServiceAccount(o.Name, o)
 	}
-	for _, o := range w.Things {
+	for _, o := range w.Targets {
 		if t, alive := targetOf(o); alive {
 			x.SetTarget(o.Type, o.Namespace, o.Name, &t)
 		}

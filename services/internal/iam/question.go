@@ -2,12 +2,12 @@ package iam
 
 import "slices"
 
-// nobody is the subject of a request without a User or service account. Only the groups of the request apply.
-const nobody = UserType + ":-"
+// anonymousUser is the subject of a request without a User or service account. Only the groups of the request apply.
+const anonymousUser = UserType + ":-"
 
-// collection is the object ID for a request without an object name. It differs from every object, because [ObjectName]
-// never returns the ID "%".
-const collection = "%"
+// unnamedObjectID is the object ID for a request without an object name. It differs from every object, because
+// [OpenFGAObject] never returns the ID "%".
+const unnamedObjectID = "%"
 
 // AccessRequest describes one request to authorize.
 type AccessRequest struct {
@@ -22,9 +22,9 @@ type AccessRequest struct {
 	// Namespace is the namespace of the request. It counts as a parent if namespaces are a registered parent kind. A
 	// known object's own namespace replaces it.
 	Namespace string
-	// Object is an [ObjectName] name, or empty if the request names no object.
+	// Object is an [OpenFGAObject] name, or empty if the request names no object.
 	Object string
-	// Parent is the [ObjectName] name of the parent in the request. It may be empty. It is used only if the object is
+	// Parent is the [OpenFGAObject] name of the parent in the request. It may be empty. It is used only if the object is
 	// unknown and the parent's kind is above the object's kind.
 	Parent string
 }
@@ -39,17 +39,17 @@ type OpenFGACheck struct {
 
 // BuildCheck converts a request to a check for OpenFGA. It returns false if the permission is unknown, if it does not
 // apply to the kind, or if the subject is inactive. The check includes only the groups for which granted returns true.
-func (o *Lookup) BuildCheck(q AccessRequest, granted func(group string) bool) (c OpenFGACheck, ok bool) {
+func (o *DeclaredObjects) BuildCheck(q AccessRequest, granted func(group string) bool) (c OpenFGACheck, ok bool) {
 	relation, known := o.Registry.RelationOf(q.Permission)
 	if !known || !slices.Contains(q.Kind.GrantablePermissions(), q.Permission) || o.Inactive(q.Subject) {
 		return OpenFGACheck{}, false
 	}
 	c.Tuple = Tuple{q.Subject, relation, q.Object}
 	if c.User == "" {
-		c.User = nobody
+		c.User = anonymousUser
 	}
 	if c.Object == "" {
-		c.Object = q.Kind.Type + ":" + collection
+		c.Object = q.Kind.Type + ":" + unnamedObjectID
 	}
 	for _, group := range q.Groups {
 		if granted(group) {
@@ -66,13 +66,13 @@ func (o *Lookup) BuildCheck(q AccessRequest, granted func(group string) bool) (c
 
 // addRequestedParent adds the parent in the request as a contextual parent of an unknown object. Each kind between the
 // two gets a placeholder object.
-func (o *Lookup) addRequestedParent(c *OpenFGACheck, q AccessRequest, linked map[string]bool) {
+func (o *DeclaredObjects) addRequestedParent(c *OpenFGACheck, q AccessRequest, linked map[string]bool) {
 	if _, known := o.Target(q.Object); known || q.Parent == "" {
 		return
 	}
 	object := c.Object
 	for between := q.Kind.pathTo(TypeOfObject(q.Parent)); len(between) > 0; between = between[1:] {
-		above := between[0].Type + ":" + collection
+		above := between[0].Type + ":" + unnamedObjectID
 		if len(between) == 1 {
 			above = q.Parent
 			o.addContextualParents(c, between[0], above, "", linked)
@@ -84,7 +84,7 @@ func (o *Lookup) addRequestedParent(c *OpenFGACheck, q AccessRequest, linked map
 
 // addContextualParents adds contextual tuples that link an object to its kind's root and to its namespace. It then does
 // the same for each parent. OpenFGA already holds the tuples to its stored parents.
-func (o *Lookup) addContextualParents(c *OpenFGACheck, k *RegisteredKind, object, namespace string, linked map[string]bool) {
+func (o *DeclaredObjects) addContextualParents(c *OpenFGACheck, k *RegisteredKind, object, namespace string, linked map[string]bool) {
 	if linked[object] {
 		return
 	}
@@ -96,7 +96,7 @@ func (o *Lookup) addContextualParents(c *OpenFGACheck, k *RegisteredKind, object
 	c.Context = append(c.Context, Tuple{RootObject(k.Type), rootRelation, object})
 	for _, parent := range k.Parents {
 		if parent.Type == OpenFGAType("", "Namespace") && namespace != "" {
-			within := ObjectName(parent.Type, "", namespace)
+			within := OpenFGAObject(parent.Type, "", namespace)
 			c.Context = append(c.Context, Tuple{within, parentRelation, object})
 			o.addContextualParents(c, parent, within, "", linked)
 		}
@@ -111,7 +111,7 @@ func (o *Lookup) addContextualParents(c *OpenFGACheck, k *RegisteredKind, object
 // SplitContext divides a check whose context has too many tuples; most is the limit. The subject is allowed if any
 // part is allowed, because each group grants by itself. A part exceeds the limit only if the tuples that are not about
 // groups already exceed it.
-func (c OpenFGACheck) SplitContext(most int) []OpenFGACheck {
+func (c OpenFGACheck) SplitContext(maxTuples int) []OpenFGACheck {
 	var links, groups []Tuple
 	for _, t := range c.Context {
 		if t.Relation == memberRelation && TypeOfObject(t.Object) == TokenGroupType {
@@ -120,11 +120,11 @@ func (c OpenFGACheck) SplitContext(most int) []OpenFGACheck {
 			links = append(links, t)
 		}
 	}
-	if len(c.Context) <= most || len(groups) == 0 || len(links) >= most {
+	if len(c.Context) <= maxTuples || len(groups) == 0 || len(links) >= maxTuples {
 		return []OpenFGACheck{c}
 	}
 	var parts []OpenFGACheck
-	for some := range slices.Chunk(groups, most-len(links)) {
+	for some := range slices.Chunk(groups, maxTuples-len(links)) {
 		parts = append(parts, OpenFGACheck{Tuple: c.Tuple, Context: slices.Concat(links, some)})
 	}
 	return parts

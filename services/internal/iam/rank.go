@@ -25,10 +25,10 @@ func rankLiveResources(resources []*iamv1alpha1.ProtectedResource) []*iamv1alpha
 
 // Ranks of [registrationRank]. A lower rank wins; 0 means registered and unchanged.
 const (
-	// edited means that the resource was changed after its registration.
-	edited = iota + 1
-	// unregistered means that the status records no registration of the kind in the spec.
-	unregistered
+	// editedRank means that the resource was changed after its registration.
+	editedRank = iota + 1
+	// unregisteredRank means that the status records no registration of the kind in the spec.
+	unregisteredRank
 )
 
 // registrationRank returns the rank of a resource for the kind in its spec. Only the registration in the status
@@ -36,9 +36,9 @@ const (
 func registrationRank(p *iamv1alpha1.ProtectedResource) int {
 	switch record := p.Status.Registered; {
 	case record == nil || record.Group != APIGroupName(p.Spec.ServiceRef.Name) || record.Kind != p.Spec.Kind || record.Plural != p.Spec.Plural:
-		return unregistered
+		return unregisteredRank
 	case record.Generation != p.Generation:
-		return edited
+		return editedRank
 	}
 	return 0
 }
@@ -46,7 +46,7 @@ func registrationRank(p *iamv1alpha1.ProtectedResource) int {
 // claimedRegistration returns the registration in the status if it is for the kind in the spec, and an empty one
 // otherwise. While a registration is recorded, no other resource gets its kind, permissions or parents.
 func claimedRegistration(p *iamv1alpha1.ProtectedResource) iamv1alpha1.Registration {
-	if registrationRank(p) == unregistered {
+	if registrationRank(p) == unregisteredRank {
 		return iamv1alpha1.Registration{}
 	}
 	return *p.Status.Registered

@@ -23,7 +23,7 @@ func withRecordedFinding(p *iamv1alpha1.ProtectedResource, found RegistrationFin
 }
 
 // An edit makes a new claim. The resource that has registered the kind keeps it, even if it is younger.
-func TestRegistryEditTakesNoKindFromOthers(t *testing.T) {
+func TestRegistryEditDoesNotTakeKindFromOthers(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	old := func(kind, plural string, parents ...string) *iamv1alpha1.ProtectedResource {
 		return withRegistrationCondition(resource(1, kind, plural, parents...), fine)

@@ -141,7 +141,7 @@ func (r *Registry) conflictingResource(p *iamv1alpha1.ProtectedResource, typ, re
 		return other.Resource.Name
 	}
 	for _, holder := range []string{r.reserved.types[typ], r.reserved.resources[resource]} {
-		if holder != "" && holder != p.Name && registrationRank(p) == unregistered {
+		if holder != "" && holder != p.Name && registrationRank(p) == unregisteredRank {
 			return holder
 		}
 	}
@@ -150,7 +150,7 @@ func (r *Registry) conflictingResource(p *iamv1alpha1.ProtectedResource, typ, re
 
 // addPermissions registers the permissions whose relation is free. If held is true, it only adds the permissions that
 // the status records. If held is false, it only adds the permissions that the status does not record.
-func (r *Registry) addPermissions(k *RegisteredKind, held bool) {
+func (r *Registry) addPermissions(k *RegisteredKind, recorded bool) {
 	permissions, invalid := specPermissions(&k.Resource.Spec)
 	if len(invalid) > 0 {
 		r.addFinding(k.Resource, iamv1alpha1.InvalidName, fmt.Sprintf("permissions that cannot be any are left out: %.200q", strings.Join(invalid, ", ")))
@@ -159,12 +159,12 @@ func (r *Registry) addPermissions(k *RegisteredKind, held bool) {
 	for _, permission := range permissions {
 		relation := RelationOf(permission)
 		other := r.relations[relation]
-		if !held {
+		if !recorded {
 			other = cmp.Or(other, r.reserved.relations[relation])
 		}
 		switch {
 		// The other call of addPermissions handles this permission, or it is listed twice.
-		case holds[permission] != held, r.relations[relation] == permission:
+		case holds[permission] != recorded, r.relations[relation] == permission:
 		case other == "" || other == permission:
 			r.relations[relation] = permission
 			k.Permissions = append(k.Permissions, permission)
@@ -178,7 +178,7 @@ func (r *Registry) addPermissions(k *RegisteredKind, held bool) {
 
 // addParents links a kind to its parents and refuses a link that closes a cycle. If held is true, it only adds the
 // links that the status records. If held is false, it only adds the links that the status does not record.
-func (r *Registry) addParents(k *RegisteredKind, held bool) {
+func (r *Registry) addParents(k *RegisteredKind, recorded bool) {
 	var unknown []string
 	holds := stringSetOf(claimedRegistration(k.Resource).Parents)
 	for _, ref := range k.Resource.Spec.ParentResources {
@@ -188,8 +188,8 @@ func (r *Registry) addParents(k *RegisteredKind, held bool) {
 		case parent == nil:
 			unknown = append(unknown, typ)
 		// The other call of addParents handles this parent, or it is listed twice.
-		case holds[typ] != held, slices.Contains(k.Parents, parent):
-		case r.isBelow(typ, k.Type, !held, map[string]bool{}):
+		case holds[typ] != recorded, slices.Contains(k.Parents, parent):
+		case r.isBelow(typ, k.Type, !recorded, map[string]bool{}):
 			k.cycle = true
 			r.addFinding(k.Resource, iamv1alpha1.ParentCycle, parent.Type+
 				" is below this kind, or this kind itself, and can be no parent of it: remove one of the two links")
@@ -197,15 +197,15 @@ func (r *Registry) addParents(k *RegisteredKind, held bool) {
 			k.Parents, parent.children = append(k.Parents, parent), append(parent.children, k)
 		}
 	}
-	if len(unknown) > 0 && !held {
+	if len(unknown) > 0 && !recorded {
 		r.addFinding(k.Resource, iamv1alpha1.ParentNotRegistered, "no ProtectedResource registers "+strings.Join(unknown, ", ")+
 			": bindings on objects and on the kind act, bindings on such a parent do not")
 	}
 }
 
 // isBelow reports whether typ equals to or is below it. If reserved is true, links recorded in statuses count too.
-func (r *Registry) isBelow(typ, to string, reserved bool, seen map[string]bool) bool {
-	if typ == to {
+func (r *Registry) isBelow(typ, ancestor string, reserved bool, seen map[string]bool) bool {
+	if typ == ancestor {
 		return true
 	}
 	if seen[typ] {
@@ -221,7 +221,7 @@ func (r *Registry) isBelow(typ, to string, reserved bool, seen map[string]bool) 
 	if reserved {
 		parents = append(parents, r.reserved.parents[typ]...)
 	}
-	return slices.ContainsFunc(parents, func(parent string) bool { return r.isBelow(parent, to, reserved, seen) })
+	return slices.ContainsFunc(parents, func(parent string) bool { return r.isBelow(parent, ancestor, reserved, seen) })
 }
 
 // addLimitFindings adds the finding that the model has no room for the resources.

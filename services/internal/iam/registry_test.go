@@ -337,13 +337,13 @@ func TestRegistryWithinBudgetDropsWeakestClaim(t *testing.T) {
 // after their registration.
 func TestRegistryWithinBudgetSkipsTooLargeResource(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
-	for _, rank := range []int{edited, unregistered} {
+	for _, rank := range []int{editedRank, unregisteredRank} {
 		resources := []*iamv1alpha1.ProtectedResource{
 			resource(1, "a/A", "as"), resource(2, "a/B", "bs"), resource(3, "a/C", "cs"), resource(4, "a/D", "ds"), resource(5, "a/E", "es"),
 		}
 		room := ModelBudget{100, EncodedSize(NewRegistry(resources).TypeDefinitions())}
 		resources[2] = permitting(resources[2], "get", "list", "watch", "create", "update", "patch", "delete")
-		if rank == edited {
+		if rank == editedRank {
 			for _, p := range resources {
 				withRegistrationCondition(p, fine).Generation++
 			}

@@ -10,11 +10,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/truncate"
 )
 
-// mostIdle bounds the number of names without effect that are kept, and maxIdle the bytes of each. Without these
-// bounds, a namespace owner could list any number of unknown permissions and roles.
+// maxUnknownNames bounds the number of names without effect that are kept, and maxUnknownNameBytes the bytes of each.
+// Without these bounds, a namespace owner could list any number of unknown permissions and roles.
 const (
-	mostIdle = 100
-	maxIdle  = 256
+	maxUnknownNames     = 100
+	maxUnknownNameBytes = 256
 )
 
 // RolePermissions holds the permissions of a role. Names without effect are kept up to a limit.
@@ -29,8 +29,8 @@ type RolePermissions struct {
 
 // EffectivePermissions returns the permissions that a role gives, including those of inherited roles. Inheritance may
 // be cyclic.
-func (o *Lookup) EffectivePermissions(role *iamv1alpha1.Role) RolePermissions {
-	given := cmp.Or(o.Inheritance, new(InheritanceCache)).cachedPermissionsOf(o, role)
+func (o *DeclaredObjects) EffectivePermissions(role *iamv1alpha1.Role) RolePermissions {
+	given := cmp.Or(o.Inheritance, new(InheritanceCache)).permissionsOf(o, role)
 	p := RolePermissions{All: given.permissions, Missing: given.missing}
 	for _, permission := range p.All {
 		if _, known := o.Registry.RelationOf(permission); !known {
@@ -52,8 +52,8 @@ type InheritanceCache struct {
 // inheritedPermissions holds the permissions that all roles of one inheritance cycle share.
 type inheritedPermissions struct{ permissions, missing []string }
 
-// cachedPermissionsOf returns the permissions of a role and computes them if they are not cached.
-func (i *InheritanceCache) cachedPermissionsOf(o *Lookup, role *iamv1alpha1.Role) *inheritedPermissions {
+// permissionsOf returns the permissions of a role and computes them if they are not cached.
+func (i *InheritanceCache) permissionsOf(o *DeclaredObjects, role *iamv1alpha1.Role) *inheritedPermissions {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.found == nil || i.registry != o.Registry {
@@ -70,9 +70,9 @@ func roleName(role *iamv1alpha1.Role) string { return role.Namespace + "/" + rol
 
 // computeInherited computes the permissions of a role, and of all roles that it inherits. It computes a cycle after the
 // roles that the cycle inherits.
-func (i *InheritanceCache) computeInherited(o *Lookup, name string, role *iamv1alpha1.Role) {
+func (i *InheritanceCache) computeInherited(o *DeclaredObjects, name string, role *iamv1alpha1.Role) {
 	roles := map[string]*iamv1alpha1.Role{name: role}
-	cycles := components.NewFinder(func(name string) (next []string) {
+	cycles := components.NewStronglyConnectedFinder(func(name string) (next []string) {
 		for _, ref := range roles[name].Spec.InheritedRoles {
 			other, r := o.inheritedRole(roles[name], ref)
 			if r == nil || i.found[other] != nil {
@@ -85,7 +85,7 @@ func (i *InheritanceCache) computeInherited(o *Lookup, name string, role *iamv1a
 		}
 		return next
 	})
-	for _, cycle := range cycles.From(name) {
+	for _, cycle := range cycles.CollectNewFrom(name) {
 		all := i.mergeCycle(o, cycle, roles)
 		for _, name := range cycle {
 			i.found[name] = all
@@ -94,7 +94,7 @@ func (i *InheritanceCache) computeInherited(o *Lookup, name string, role *iamv1a
 }
 
 // mergeCycle returns the common result of the roles of an inheritance cycle.
-func (i *InheritanceCache) mergeCycle(o *Lookup, cycle []string, roles map[string]*iamv1alpha1.Role) *inheritedPermissions {
+func (i *InheritanceCache) mergeCycle(o *DeclaredObjects, cycle []string, roles map[string]*iamv1alpha1.Role) *inheritedPermissions {
 	all := &inheritedPermissions{}
 	seen := map[*inheritedPermissions]bool{nil: true} // The roles of the cycle itself have no result yet.
 	for _, name := range cycle {
@@ -104,7 +104,7 @@ func (i *InheritanceCache) mergeCycle(o *Lookup, cycle []string, roles map[strin
 		for _, ref := range roles[name].Spec.InheritedRoles {
 			other, r := o.inheritedRole(roles[name], ref)
 			if r == nil {
-				all.missing = append(all.missing, truncate.Text(other, maxIdle))
+				all.missing = append(all.missing, truncate.Text(other, maxUnknownNameBytes))
 			} else if is := i.found[other]; !seen[is] {
 				seen[is] = true
 				all.permissions, all.missing = append(all.permissions, is.permissions...), append(all.missing, is.missing...)
@@ -112,35 +112,35 @@ func (i *InheritanceCache) mergeCycle(o *Lookup, cycle []string, roles map[strin
 		}
 	}
 	all.permissions, all.missing = o.limitUnregistered(distinctNames(all.permissions)), distinctNames(all.missing)
-	all.missing = slices.Clone(all.missing[:min(mostIdle, len(all.missing))])
+	all.missing = slices.Clone(all.missing[:min(maxUnknownNames, len(all.missing))])
 	return all
 }
 
 // inheritedRole returns the name of an inherited role, and the role if it exists.
-func (o *Lookup) inheritedRole(role *iamv1alpha1.Role, ref iamv1alpha1.ScopedRoleReference) (name string, r *iamv1alpha1.Role) {
+func (o *DeclaredObjects) inheritedRole(role *iamv1alpha1.Role, ref iamv1alpha1.ScopedRoleReference) (name string, r *iamv1alpha1.Role) {
 	namespace := cmp.Or(ref.Namespace, role.Namespace)
 	return namespace + "/" + ref.Name, o.liveRole(namespace, ref.Name)
 }
 
 // truncatePermission shortens a long permission that is not registered.
-func (o *Lookup) truncatePermission(permission string) string {
-	if len(permission) > maxIdle {
+func (o *DeclaredObjects) truncatePermission(permission string) string {
+	if len(permission) > maxUnknownNameBytes {
 		if _, known := o.Registry.RelationOf(permission); !known {
-			return truncate.Text(permission, maxIdle)
+			return truncate.Text(permission, maxUnknownNameBytes)
 		}
 	}
 	return permission
 }
 
-// limitUnregistered removes unregistered permissions after the first mostIdle.
-func (o *Lookup) limitUnregistered(permissions []string) []string {
+// limitUnregistered removes unregistered permissions after the first maxUnknownNames.
+func (o *DeclaredObjects) limitUnregistered(permissions []string) []string {
 	idle := 0
 	return slices.Clone(slices.DeleteFunc(permissions, func(permission string) bool {
 		_, known := o.Registry.RelationOf(permission)
 		if !known {
 			idle++
 		}
-		return !known && idle > mostIdle
+		return !known && idle > maxUnknownNames
 	}))
 }
 
@@ -151,7 +151,7 @@ func distinctNames(names []string) []string {
 
 // roleTuples returns one tuple for each registered permission of the role. The tuple gives the permission to every
 // user who holds the role.
-func (o *Lookup) roleTuples(role *iamv1alpha1.Role) []Tuple {
+func (o *DeclaredObjects) roleTuples(role *iamv1alpha1.Role) []Tuple {
 	var tuples []Tuple
 	for _, permission := range o.EffectivePermissions(role).All {
 		if relation, known := o.Registry.RelationOf(permission); known {

@@ -20,7 +20,7 @@ func BenchmarkEffectivePermissionsInCycles(b *testing.B) {
 		}
 		roles[r.Name] = r
 	}
-	o := &iam.Lookup{Registry: iam.NewRegistry(nil), Role: func(_, name string) *iamv1alpha1.Role { return roles[name] }}
+	o := &iam.DeclaredObjects{Registry: iam.NewRegistry(nil), Role: func(_, name string) *iamv1alpha1.Role { return roles[name] }}
 	for b.Loop() {
 		o.Inheritance = new(iam.InheritanceCache) // As after a change of one role.
 		for _, r := range roles {

@@ -8,7 +8,7 @@ import (
 
 // ResolveSubject returns the OpenFGA subject for a subject of a binding. If there is none, it returns a reason for the
 // condition [iamv1alpha1.SubjectValid]. For an inactive user or account, both results are empty.
-func (o *Lookup) ResolveSubject(s iamv1alpha1.Subject) (subject, reason string) {
+func (o *DeclaredObjects) ResolveSubject(s iamv1alpha1.Subject) (subject, reason string) {
 	switch s.Kind {
 	case iamv1alpha1.UserKind:
 		return o.resolveUser(s.Name, s.UID)
@@ -20,7 +20,7 @@ func (o *Lookup) ResolveSubject(s iamv1alpha1.Subject) (subject, reason string) 
 	return "", iamv1alpha1.KindNotRecognized
 }
 
-func (o *Lookup) resolveUser(name, uid string) (subject, reason string) {
+func (o *DeclaredObjects) resolveUser(name, uid string) (subject, reason string) {
 	u := o.User(name)
 	switch {
 	case uid == "":
@@ -37,7 +37,7 @@ func (o *Lookup) resolveUser(name, uid string) (subject, reason string) {
 
 // resolveServiceAccount returns the OpenFGA subject of a service account. An account with a namespace belongs to the
 // core API, and its UID alone identifies it.
-func (o *Lookup) resolveServiceAccount(s iamv1alpha1.Subject) (subject, reason string) {
+func (o *DeclaredObjects) resolveServiceAccount(s iamv1alpha1.Subject) (subject, reason string) {
 	if s.UID == "" {
 		return "", iamv1alpha1.UIDMissing
 	}
@@ -60,7 +60,7 @@ func (o *Lookup) resolveServiceAccount(s iamv1alpha1.Subject) (subject, reason s
 
 // resolveGroup returns the OpenFGA subject of a Group. A name with a colon is no valid object name; it stands for a
 // group that the authenticator reports.
-func (o *Lookup) resolveGroup(s iamv1alpha1.Subject) (subject, reason string) {
+func (o *DeclaredObjects) resolveGroup(s iamv1alpha1.Subject) (subject, reason string) {
 	if strings.Contains(s.Name, ":") {
 		return TokenGroupObject(s.Name) + "#" + memberRelation, ""
 	}
@@ -82,7 +82,7 @@ func (o *Lookup) resolveGroup(s iamv1alpha1.Subject) (subject, reason string) {
 
 // ResolveMember returns the OpenFGA subject of a membership's user. The user must have the UID in the membership's
 // status. So a new User with the same name does not inherit an earlier User's membership.
-func (o *Lookup) ResolveMember(m *iamv1alpha1.GroupMembership) (subject, reason string) {
+func (o *DeclaredObjects) ResolveMember(m *iamv1alpha1.GroupMembership) (subject, reason string) {
 	u, first := o.User(m.Spec.UserRef.Name), m.Status.User
 	switch {
 	case u == nil || u.DeletionTimestamp != nil:

@@ -22,7 +22,7 @@ func TargetOfBinding(b *iamv1alpha1.PolicyBinding) string {
 	selector := b.Spec.ResourceSelector
 	switch {
 	case selector.ResourceRef != nil:
-		return ObjectName(OpenFGAType(selector.ResourceRef.APIGroup, selector.ResourceRef.Kind), selector.ResourceRef.Namespace, selector.ResourceRef.Name)
+		return OpenFGAObject(OpenFGAType(selector.ResourceRef.APIGroup, selector.ResourceRef.Kind), selector.ResourceRef.Namespace, selector.ResourceRef.Name)
 	case selector.ResourceKind != nil:
 		return RootObject(OpenFGAType(selector.ResourceKind.APIGroup, selector.ResourceKind.Kind))
 	}
@@ -40,13 +40,13 @@ func formatRoleTargetIndexKey(namespace, role, target string) string {
 }
 
 // RoleOfBinding returns the role of a binding, or nil if it is missing or in deletion.
-func (o *Lookup) RoleOfBinding(b *iamv1alpha1.PolicyBinding) *iamv1alpha1.Role {
+func (o *DeclaredObjects) RoleOfBinding(b *iamv1alpha1.PolicyBinding) *iamv1alpha1.Role {
 	return o.liveRole(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)
 }
 
 // InvalidTargetReason returns a reason of [iamv1alpha1.TargetValid] if the target of a binding is not valid, otherwise
 // "".
-func (o *Lookup) InvalidTargetReason(b *iamv1alpha1.PolicyBinding) string {
+func (o *DeclaredObjects) InvalidTargetReason(b *iamv1alpha1.PolicyBinding) string {
 	selector := b.Spec.ResourceSelector
 	target := TargetOfBinding(b)
 	switch {
@@ -61,7 +61,7 @@ func (o *Lookup) InvalidTargetReason(b *iamv1alpha1.PolicyBinding) string {
 		case o.Trusted != nil && o.Trusted(typ):
 			return ""
 		default:
-			return o.absenceReason(typ, selector.ResourceRef.Namespace)
+			return o.missingTargetReason(typ, selector.ResourceRef.Namespace)
 		}
 		if found.UID != selector.ResourceRef.UID {
 			return iamv1alpha1.TargetUIDMismatch
@@ -75,8 +75,8 @@ func (o *Lookup) InvalidTargetReason(b *iamv1alpha1.PolicyBinding) string {
 	return iamv1alpha1.ValidationFailed
 }
 
-// absenceReason returns the reason why a target was not found.
-func (o *Lookup) absenceReason(typ, namespace string) string {
+// missingTargetReason returns the reason why a target was not found.
+func (o *DeclaredObjects) missingTargetReason(typ, namespace string) string {
 	if o.Scope != nil {
 		switch namespaced, followed := o.Scope(typ); {
 		case !followed:
@@ -90,7 +90,7 @@ func (o *Lookup) absenceReason(typ, namespace string) string {
 
 // isActiveBinding reports whether a binding has a valid target and at least one active subject, and is not in
 // deletion. It does not check the role.
-func (o *Lookup) isActiveBinding(b *iamv1alpha1.PolicyBinding) bool {
+func (o *DeclaredObjects) isActiveBinding(b *iamv1alpha1.PolicyBinding) bool {
 	return b.DeletionTimestamp == nil && o.InvalidTargetReason(b) == "" && slices.ContainsFunc(b.Spec.Subjects, func(s iamv1alpha1.Subject) bool {
 		subject, _ := o.ResolveSubject(s)
 		return subject != ""
@@ -98,7 +98,7 @@ func (o *Lookup) isActiveBinding(b *iamv1alpha1.PolicyBinding) bool {
 }
 
 // DesiredTuples returns the tuples that an OpenFGA object of IAM's types must hold, sorted and without duplicates.
-func (o *Lookup) DesiredTuples(object string) []Tuple {
+func (o *DeclaredObjects) DesiredTuples(object string) []Tuple {
 	typ, id, _ := strings.Cut(object, ":")
 	var tuples []Tuple
 	switch typ {
@@ -122,7 +122,7 @@ func (o *Lookup) DesiredTuples(object string) []Tuple {
 	return slices.Compact(tuples)
 }
 
-func (o *Lookup) memberTuples(g *iamv1alpha1.Group) []Tuple {
+func (o *DeclaredObjects) memberTuples(g *iamv1alpha1.Group) []Tuple {
 	var tuples []Tuple
 	for _, m := range o.MembershipsOf(g.Namespace, g.Name) {
 		if m.DeletionTimestamp != nil {
@@ -136,7 +136,7 @@ func (o *Lookup) memberTuples(g *iamv1alpha1.Group) []Tuple {
 }
 
 // grantTuples returns the tuples that link a grant to its role and to the subjects of its bindings.
-func (o *Lookup) grantTuples(r *iamv1alpha1.Role, target, grant string) []Tuple {
+func (o *DeclaredObjects) grantTuples(r *iamv1alpha1.Role, target, grant string) []Tuple {
 	var tuples []Tuple
 	for _, b := range o.BindingsBy(formatRoleTargetIndexKey(r.Namespace, r.Name, target)) {
 		if !o.isActiveBinding(b) {
@@ -153,7 +153,7 @@ func (o *Lookup) grantTuples(r *iamv1alpha1.Role, target, grant string) []Tuple 
 }
 
 // targetTuples returns the tuples that link an object, or the root of a kind, to its grants and parents.
-func (o *Lookup) targetTuples(typ, object string) []Tuple {
+func (o *DeclaredObjects) targetTuples(typ, object string) []Tuple {
 	var tuples []Tuple
 	for _, b := range o.BindingsOn(object) {
 		if r := o.RoleOfBinding(b); r != nil && o.isActiveBinding(b) {

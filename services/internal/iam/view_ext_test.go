@@ -9,8 +9,8 @@ import (
 )
 
 // objects returns the world as input of package iam.
-func objects(w *world.World) *iam.Lookup {
-	return &iam.Lookup{
+func objects(w *world.World) *iam.DeclaredObjects {
+	return &iam.DeclaredObjects{
 		Inheritance: new(iam.InheritanceCache), Registry: iam.NewRegistry(w.Resources),
 		Role: func(ns, name string) *iamv1alpha1.Role {
 			return world.FindFirst(w.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == ns && r.Name == name })
@@ -31,7 +31,7 @@ func objects(w *world.World) *iam.Lookup {
 			return world.FindFirst(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == name })
 		},
 		Target: func(o string) (iam.BindingTarget, bool) {
-			if t := world.FindFirst(w.Things, func(t *world.TargetObject) bool { return iam.ObjectName(t.Type, t.Namespace, t.Name) == o }); t != nil {
+			if t := world.FindFirst(w.Targets, func(t *world.TargetObject) bool { return iam.OpenFGAObject(t.Type, t.Namespace, t.Name) == o }); t != nil {
 				return targetOf(t)
 			}
 			return iam.BindingTarget{}, false
@@ -81,8 +81,8 @@ func desiredTuplesByObject(w *world.World) map[string][]iam.Tuple {
 	for _, b := range w.Bindings {
 		want(iam.TargetOfBinding(b))
 	}
-	for _, t := range w.Things {
-		want(iam.ObjectName(t.Type, t.Namespace, t.Name))
+	for _, t := range w.Targets {
+		want(iam.OpenFGAObject(t.Type, t.Namespace, t.Name))
 	}
 	return all
 }

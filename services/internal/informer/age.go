@@ -32,9 +32,9 @@ type clusterBarrier struct {
 // maxHalts bounds the number of halts that an informer stores.
 const maxHalts = 64
 
-// latchHalt stores the halt of a barrier. The halt ends only when a later barrier names its resume key; a barrier
+// recordHalt stores the halt of a barrier. The halt ends only when a later barrier names its resume key; a barrier
 // without a halt does not end it. The caller holds the lock.
-func (v *Informer) latchHalt(b *eventv1.Barrier) {
+func (v *Informer) recordHalt(b *eventv1.Barrier) {
 	for _, key := range b.GetResumeKeys() {
 		delete(v.halts, barrier.HaltDigest(key))
 	}
@@ -48,26 +48,26 @@ func (v *Informer) latchHalt(b *eventv1.Barrier) {
 func (v *Informer) Staleness() time.Duration {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if v.streamID == "" || v.loading || len(v.proofs) == 0 {
+	if v.streamID == "" || v.loading || len(v.lastBarriers) == 0 {
 		return math.MaxInt64
 	}
 	var age time.Duration
-	for _, p := range v.proofs {
+	for _, p := range v.lastBarriers {
 		age = max(age, bootclock.Since(p.at)+p.behind)
 	}
 	return age
 }
 
-// serverClock pairs a time of the NATS server with the local time of the request that returned it. The pair gives an
+// natsClock pairs a time of the NATS server with the local time of the request that returned it. The pair gives an
 // upper bound for the age of a barrier, even if the process was paused before it read the barrier.
-type serverClock struct {
+type natsClock struct {
 	asked time.Duration
 	told  time.Time
 }
 
 // toBootTime converts a time of the NATS server to [bootclock.Now]. It returns the earliest local time that is
 // possible.
-func (c serverClock) toBootTime(written time.Time) time.Duration {
+func (c natsClock) toBootTime(written time.Time) time.Duration {
 	return min(bootclock.Now(), c.asked+written.Sub(c.told))
 }
 
@@ -84,35 +84,35 @@ func (v *Informer) recordBarrier(msg jetstream.Msg, meta *jetstream.MsgMetadata,
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.latchHalt(&b)
+	v.recordHalt(&b)
 	if b.GetRun() == "" { // This barrier only announces a halt.
 		return nil
 	}
-	last, proven := v.proofs[b.GetCluster()]
+	last, proven := v.lastBarriers[b.GetCluster()]
 	switch {
 	case !proven && meta.Sequence.Stream < end:
 		return nil
-	case proven && !barrier.IncludesPosition(&b, last.Position):
+	case proven && !barrier.IsAtOrAfter(&b, last.Position):
 		v.cfg.Log.Warn("the stream was restored, purged or truncated; reading again", slog.String("cluster", b.GetCluster()),
 			slog.Uint64("sequence", meta.Sequence.Stream), slog.Uint64("read", last.sequence))
 		return errReplaced
 	}
 	at := v.clock.toBootTime(meta.Timestamp)
-	v.proofs[b.GetCluster()] = clusterBarrier{
+	v.lastBarriers[b.GetCluster()] = clusterBarrier{
 		Position: barrier.PositionOf(&b), sequence: meta.Sequence.Stream, at: at, behind: b.GetBehind().AsDuration(), halted: b.GetHalted(),
 	}
 	v.syncedAt = max(v.syncedAt, at)
 	select {
-	case v.beaten <- struct{}{}:
+	case v.barrierRead <- struct{}{}:
 	default:
 	}
 	return nil
 }
 
-// requireBarrier returns nil if the informer has read a barrier of the cluster since the load began and since the
+// checkBarrierRead returns nil if the informer has read a barrier of the cluster since the load began and since the
 // consumer was last created. It returns an error if services are halted. The caller holds the lock.
-func (v *Informer) requireBarrier(cluster string) error {
-	switch p, ok := v.proofs[cluster]; {
+func (v *Informer) checkBarrierRead(cluster string) error {
+	switch p, ok := v.lastBarriers[cluster]; {
 	case p.halted != "":
 		return fmt.Errorf("%w: all services are halted: %s", ErrIncomplete, p.halted)
 	case !ok:
@@ -123,13 +123,13 @@ func (v *Informer) requireBarrier(cluster string) error {
 	return nil
 }
 
-// acceptConsumer records the consumer that delivered a message. It returns false if the informer must load the stream
+// recordConsumer records the consumer that delivered a message. It returns false if the informer must load the stream
 // again.
 //
 // A new consumer may read another life of the stream. Messages after the last barrier may then be lost, and no later
 // message would show the loss. So a new consumer is accepted only if the informer has read nothing after its last
 // barrier. The informer is then incomplete until it has read a new barrier of each cluster.
-func (v *Informer) acceptConsumer(consumer string) bool {
+func (v *Informer) recordConsumer(consumer string) bool {
 	if v.consumer == consumer {
 		return true
 	}
@@ -137,15 +137,15 @@ func (v *Informer) acceptConsumer(consumer string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var last uint64
-	for _, p := range v.proofs {
+	for _, p := range v.lastBarriers {
 		last = max(last, p.sequence)
 	}
 	if v.position > last {
 		return false
 	}
-	for cluster, p := range v.proofs {
+	for cluster, p := range v.lastBarriers {
 		p.unlinked = true
-		v.proofs[cluster] = p
+		v.lastBarriers[cluster] = p
 	}
-	return !v.loading && len(v.proofs) > 0
+	return !v.loading && len(v.lastBarriers) > 0
 }

@@ -14,7 +14,7 @@ import (
 // of their own writes, so that they read them at once (see [Informer.WithCurrentEpoch]). The error is [fault.Terminal]
 // if c cannot be decoded.
 func (v *Informer) Apply(ctx context.Context, c event.Change) error {
-	t, newer, ok := v.lookupTable(c)
+	t, newer, ok := v.tableForChange(c)
 	if !ok {
 		return fault.Terminal(fmt.Errorf("apply change of %s: the view has no such kind", c.Key))
 	}
@@ -23,20 +23,20 @@ func (v *Informer) Apply(ctx context.Context, c event.Change) error {
 	}
 	load, sequence := strconv.FormatUint(v.loads.Load(), 10), strconv.FormatUint(c.Sequence, 10)
 	state := strings.Join([]string{load, sequence, c.Key.SubjectTokens(), c.UID, c.Epoch, c.ResourceVersion, strconv.FormatBool(c.Deleted)}, " ")
-	_, err, _ := v.decoding.Do(state, func() (any, error) { return nil, v.fetchAndCommit(ctx, t, c) })
+	_, err, _ := v.decoding.Do(state, func() (any, error) { return nil, v.fetchAndStore(ctx, t, c) })
 	return err
 }
 
-// fetchAndCommit stores c. It first reads the object from the API server if the object was too large for NATS.
-func (v *Informer) fetchAndCommit(ctx context.Context, t kindTable, c event.Change) error {
+// fetchAndStore stores c. It first reads the object from the API server if the object was too large for NATS.
+func (v *Informer) fetchAndStore(ctx context.Context, t kindTable, c event.Change) error {
 	if c.Omitted && !c.Deleted {
-		object, err := v.fetchObject(ctx, c.Key)
+		object, err := v.fetchLargeObject(ctx, c.Key)
 		if err != nil || object == nil {
 			return err
 		}
 		c.Object = object
 	}
-	return v.commitChange(t, c, func() bool { return true })
+	return v.decodeAndStore(t, c, func() bool { return true })
 }
 
 // ApplyAuthoritative stores an answer of the API server. The answer replaces the held state if it contradicts this
@@ -47,16 +47,16 @@ func (v *Informer) ApplyAuthoritative(ctx context.Context, held, is event.Change
 	if is.Deleted {
 		return v.Apply(ctx, is)
 	}
-	t, _, ok := v.lookupTable(is)
+	t, _, ok := v.tableForChange(is)
 	if !ok {
 		return fault.Terminal(fmt.Errorf("correct %s: the view has no such kind", is.Key))
 	}
-	return v.commitChange(t, is, func() bool { return t.overrideStoredState(held, is) })
+	return v.decodeAndStore(t, is, func() bool { return t.overrideStoredState(held, is) })
 }
 
-// commitChange decodes a change and stores it if prepare returns true. Then it calls the callbacks of
+// decodeAndStore decodes a change and stores it if prepare returns true. Then it calls the callbacks of
 // [Informer.OnChange].
-func (v *Informer) commitChange(t kindTable, c event.Change, prepare func() bool) error {
+func (v *Informer) decodeAndStore(t kindTable, c event.Change, prepare func() bool) error {
 	commit, err := t.decodeChange(c, v.cfg.KeepUndecodable)
 	if err != nil {
 		err = fault.Terminal(fmt.Errorf("decode object of %s: %w", c.Key, err))
@@ -80,9 +80,9 @@ func (v *Informer) commitChange(t kindTable, c event.Change, prepare func() bool
 	return err
 }
 
-// lookupTable returns the lister or forwarder of c, and reports whether c is newer than its content. It takes the
+// tableForChange returns the lister or forwarder of c, and reports whether c is newer than its content. It takes the
 // applying lock, so the callbacks have run for every state that it reads.
-func (v *Informer) lookupTable(c event.Change) (t kindTable, isNewer, ok bool) {
+func (v *Informer) tableForChange(c event.Change) (t kindTable, isNewer, ok bool) {
 	v.applying.Lock()
 	defer v.applying.Unlock()
 	v.mu.RLock()
@@ -91,11 +91,11 @@ func (v *Informer) lookupTable(c event.Change) (t kindTable, isNewer, ok bool) {
 	return t, ok && t.isNewChange(c), ok
 }
 
-func (v *Informer) fetchObject(ctx context.Context, k event.Key) ([]byte, error) {
-	if v.cfg.Fetch == nil {
+func (v *Informer) fetchLargeObject(ctx context.Context, k event.Key) ([]byte, error) {
+	if v.cfg.FetchLargeObject == nil {
 		return nil, fault.Terminal(fmt.Errorf("object %s is too large for the bus and this service cannot read it elsewhere", k))
 	}
-	object, err := v.cfg.Fetch(ctx, k)
+	object, err := v.cfg.FetchLargeObject(ctx, k)
 	if err != nil {
 		return nil, fmt.Errorf("read large object %s: %w", k, err)
 	}

@@ -23,9 +23,9 @@ const (
 	// maxUnverified bounds the time since the last successful check. After this time the informer counts as
 	// incomplete.
 	maxUnverified = 6 * time.Second
-	// current bounds the age of an informer for callers that must not decide from an old state. The watcher writes a
+	// maxBarrierAge bounds the age of an informer for callers that must not decide from an old state. The watcher writes a
 	// barrier every second.
-	current = 2 * time.Second
+	maxBarrierAge = 2 * time.Second
 	// maxRefusal bounds the time since a message was refused. After this time the informer loads the stream again.
 	maxRefusal = 10 * time.Second
 	// maxStuck bounds the number of failed checks in a row without a new message. After maxStuck such checks the
@@ -54,9 +54,9 @@ func (v *Informer) publishEndMark(ctx context.Context) (sequence uint64, err err
 	return mark.Sequence, nil
 }
 
-// CatchUp waits until the informer has read everything that the stream holds now. The error is [fault.Unavailable] if
-// that takes longer than catchUpTimeout.
-func (v *Informer) CatchUp(ctx context.Context) error {
+// AwaitCaughtUp waits until the informer has read everything that the stream holds now. The error is
+// [fault.Unavailable] if that takes longer than catchUpTimeout.
+func (v *Informer) AwaitCaughtUp(ctx context.Context) error {
 	now, before := bootclock.Now(), v.currentPosition()
 	sequence, err := v.publishEndMark(ctx)
 	if err != nil {
@@ -79,25 +79,25 @@ func (v *Informer) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// EnsureCurrent returns nil if the informer is complete, has read the whole stream, and has a new barrier of the
+// CheckCurrent returns nil if the informer is complete, has read the whole stream, and has a new barrier of the
 // watcher. Callers that must not decide from an old state use it.
-func (v *Informer) EnsureCurrent(ctx context.Context) error {
+func (v *Informer) CheckCurrent(ctx context.Context) error {
 	if err := v.IncompleteErr(); err != nil {
 		return err
 	}
-	if err := v.CatchUp(ctx); err != nil {
+	if err := v.AwaitCaughtUp(ctx); err != nil {
 		return err
 	}
-	if v.Staleness() > current {
-		return fault.Unavailable(fmt.Errorf("no barrier of the watcher was received for %s", current))
+	if v.Staleness() > maxBarrierAge {
+		return fault.Unavailable(fmt.Errorf("no barrier of the watcher was received for %s", maxBarrierAge))
 	}
 	return nil
 }
 
 // streamPosition is a sequence in one life of the stream.
 type streamPosition struct {
-	incarnation string
-	position    uint64
+	streamID string
+	position uint64
 }
 
 // currentPosition returns the position up to which the informer has read the stream.
@@ -110,30 +110,30 @@ func (v *Informer) currentPosition() streamPosition {
 // isBeyondEnd reports whether p is after the last message of the same stream. Then the stream has lost messages that
 // were read.
 func (p streamPosition) isBeyondEnd(stream *jetstream.StreamInfo, last uint64) bool {
-	return p.incarnation == topology.StreamID(stream) && p.position > last
+	return p.streamID == topology.StreamID(stream) && p.position > last
 }
 
 // recordSynced records that the informer held the whole stream at the time then; sequence was the last sequence at
 // that time. It returns false and records nothing if the informer has not read up to sequence, or reads another
 // stream.
-func (v *Informer) recordSynced(incarnation string, sequence uint64, then time.Duration) bool {
+func (v *Informer) recordSynced(streamID string, sequence uint64, then time.Duration) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.loading || v.streamID != incarnation || v.position < sequence {
+	if v.loading || v.streamID != streamID || v.position < sequence {
 		return false
 	}
 	v.syncedAt = max(v.syncedAt, then)
 	return true
 }
 
-// catchUpLoop checks after each barrier, and at least every verifyInterval, that the informer has read the whole
+// checkCaughtUpLoop checks after each barrier, and at least every verifyInterval, that the informer has read the whole
 // stream. It returns an error, which ends the feed, in these cases:
 //   - the stream has lost messages that were read
 //   - no message is delivered although the stream holds more
 //   - a refused message was not replaced in time
 //
 // A check costs one request while barriers arrive. Otherwise it also writes an end mark.
-func (v *Informer) catchUpLoop(ctx context.Context) error {
+func (v *Informer) checkCaughtUpLoop(ctx context.Context) error {
 	for stuck := 0; v.waitForBarrier(ctx); {
 		if v.hasOldRefusal() {
 			return errReplaced
@@ -141,9 +141,9 @@ func (v *Informer) catchUpLoop(ctx context.Context) error {
 		brought, before := v.brought.Load(), v.currentPosition()
 		stream, err := v.readStreamInfo(ctx)
 		if err == nil && (before.isBeyondEnd(stream, stream.State.LastSeq) || !v.isRecentlySynced()) {
-			err = v.CatchUp(ctx)
+			err = v.AwaitCaughtUp(ctx)
 		}
-		// CatchUp proved the loss with a write. A server that lost contact with its cluster accepts no write, so it
+		// AwaitCaughtUp proved the loss with a write. A server that lost contact with its cluster accepts no write, so it
 		// cannot cause this error.
 		if errors.Is(err, errCutShort) {
 			return err
@@ -172,7 +172,7 @@ func (v *Informer) isRecentlySynced() bool {
 func (v *Informer) waitForBarrier(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
-	case <-v.beaten:
+	case <-v.barrierRead:
 	case <-time.After(verifyInterval):
 	}
 	return ctx.Err() == nil

@@ -43,7 +43,7 @@ func (t *Lister[T]) decodeChange(c event.Change, blank bool) (func() bool, error
 		if err := event.DecodeObject(c.Object, value); err == nil {
 			o.Value = compactValue(value)
 		} else if !c.Deleted && blank {
-			return func() bool { return t.putVerbatim(o) }, err
+			return func() bool { return t.putWithoutFallback(o) }, err
 		} else if !c.Deleted {
 			// Only a deletion may have content that cannot be decoded.
 			return nil, err
@@ -52,8 +52,8 @@ func (t *Lister[T]) decodeChange(c event.Change, blank bool) (func() bool, error
 	return func() bool { return t.putObject(o) }, nil
 }
 
-// putVerbatim stores o with its present value, even if the value is nil.
-func (t *Lister[T]) putVerbatim(o *Object[T]) (taken bool) {
+// putWithoutFallback stores o with its present value, even if the value is nil.
+func (t *Lister[T]) putWithoutFallback(o *Object[T]) (taken bool) {
 	if taken = t.isNewChange(o.Change); taken {
 		t.writing.replaceLive(t.writing.live.objects[o.Key], o)
 	}
@@ -130,23 +130,25 @@ func (t *Lister[T]) overrideStoredState(held, is event.Change) bool {
 // discardStoredState removes the state that the API server contradicted. It reports whether the lister may now store
 // the API server's state. This is so if the contradicted state was removed, or if the lister holds nothing about the
 // object.
-func (t *Lister[T]) discardStoredState(lie, is event.Change) bool {
+func (t *Lister[T]) discardStoredState(contradicted, is event.Change) bool {
 	c := t.writing
 	held := func(o *Object[T]) bool {
-		return o != nil && o.UID == lie.UID && o.Epoch == lie.Epoch && o.ResourceVersion == lie.ResourceVersion && o.Deleted == lie.Deleted
+		return o != nil && o.UID == contradicted.UID && o.Epoch == contradicted.Epoch &&
+			o.ResourceVersion == contradicted.ResourceVersion && o.Deleted == contradicted.Deleted
 	}
-	live, gone := c.live.objects[lie.Key], c.gone.getTombstone(lie.Key, lie.UID)
+	live, gone := c.live.objects[contradicted.Key], c.gone.getTombstone(contradicted.Key, contradicted.UID)
 	switch {
 	case held(live):
-		c.live.removeKey(lie.Key)
-		c.denied[lie.Key] = live
-		if own := c.gone.getTombstone(is.Key, is.UID); own != nil && own.UID != lie.UID && own.Epoch == is.Epoch && own.ResourceVersion == is.ResourceVersion {
+		c.live.removeKey(contradicted.Key)
+		c.denied[contradicted.Key] = live
+		if own := c.gone.getTombstone(is.Key, is.UID); own != nil && own.UID != contradicted.UID &&
+			own.Epoch == is.Epoch && own.ResourceVersion == is.ResourceVersion {
 			// The contradicted state had displaced the object that the API server returned.
 			c.gone.removeTombstone(is.Key, is.UID)
 		}
 	case live == nil && held(gone):
-		c.gone.removeTombstone(lie.Key, lie.UID)
-		c.denied[lie.Key] = gone
+		c.gone.removeTombstone(contradicted.Key, contradicted.UID)
+		c.denied[contradicted.Key] = gone
 	default:
 		return live == nil && gone == nil
 	}

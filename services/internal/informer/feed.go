@@ -33,7 +33,7 @@ func (v *Informer) loadAndFollow(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return v.followChanges(ctx, stream) })
 	group.Go(func() error { return v.followMarkers(ctx, topology.StreamID(stream)) })
-	group.Go(func() error { return v.catchUpLoop(ctx) })
+	group.Go(func() error { return v.checkCaughtUpLoop(ctx) })
 	return group.Wait()
 }
 
@@ -46,7 +46,7 @@ func (v *Informer) readStreamInfo(ctx context.Context) (*jetstream.StreamInfo, e
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.clock = serverClock{asked, stream.CachedInfo().TimeStamp}
+	v.clock = natsClock{asked, stream.CachedInfo().TimeStamp}
 	return stream.CachedInfo(), nil
 }
 
@@ -65,7 +65,7 @@ func (v *Informer) followChanges(ctx context.Context, stream *jetstream.StreamIn
 	}
 	loaded := false
 	return forEachMessage(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
-		if !v.acceptConsumer(meta.Consumer) {
+		if !v.recordConsumer(meta.Consumer) {
 			return errReplaced
 		}
 		if err := v.applyMessage(ctx, msg, meta, end); err != nil {
@@ -88,7 +88,7 @@ func (v *Informer) setReadSequence(subject string, sequence uint64) {
 		return
 	}
 	v.changed = sequence
-	if k, _, err := topology.ParseChangeSubject(subject); err == nil && k.Target {
+	if k, _, err := topology.ParseChangeOrTombstoneSubject(subject); err == nil && k.Target {
 		v.targeted[snapshotScope{k.Cluster, k.GroupResource}] = sequence
 	}
 }
@@ -112,7 +112,7 @@ func (v *Informer) applyMessage(ctx context.Context, msg jetstream.Msg, meta *je
 	}
 	for err != nil && !fault.IsTerminal(err) {
 		v.setBlockingErr(err)
-		if !backoff.Sleep(ctx, pause) {
+		if !backoff.Sleep(ctx, reloadDelay) {
 			return ctx.Err()
 		}
 		v.brought.Add(1)
@@ -149,7 +149,7 @@ func (v *Informer) decodeAndApply(ctx context.Context, msg jetstream.Msg) error 
 func (v *Informer) recordRefusal(subject string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if _, uid, err := topology.ParseChangeSubject(subject); err == nil && uid == "" {
+	if _, uid, err := topology.ParseChangeOrTombstoneSubject(subject); err == nil && uid == "" {
 		v.refused[subject] = bootclock.Now()
 	}
 }
@@ -173,7 +173,7 @@ func (v *Informer) beginLoad() {
 	v.position, v.changed, v.loading, v.marked = 0, 0, true, false
 	clear(v.epochs)
 	clear(v.targeted)
-	clear(v.proofs)
+	clear(v.lastBarriers)
 	clear(v.refused)
 	v.loads.Add(1)
 	for _, t := range v.tables {
@@ -187,7 +187,7 @@ func (v *Informer) beginLoad() {
 // finishLoad makes the loaded content visible to readers. The content is everything that the stream held at the time
 // then.
 func (v *Informer) finishLoad(ctx context.Context, stream *jetstream.StreamInfo, then time.Duration) {
-	again := v.publishLoadedContent()
+	again := v.showLoadedContent()
 	v.mu.Lock()
 	v.streamID, v.read, v.loading = topology.StreamID(stream), stream.TimeStamp, false
 	v.syncedAt = then
@@ -200,9 +200,9 @@ func (v *Informer) finishLoad(ctx context.Context, stream *jetstream.StreamInfo,
 	}
 }
 
-// publishLoadedContent makes the loaded content visible and runs the callbacks of [Informer.OnLoaded]. The informer
+// showLoadedContent makes the loaded content visible and runs the callbacks of [Informer.OnLoaded]. The informer
 // counts as complete only afterwards. It reports whether an earlier load was visible.
-func (v *Informer) publishLoadedContent() (again bool) {
+func (v *Informer) showLoadedContent() (again bool) {
 	v.applying.Lock()
 	defer v.applying.Unlock()
 	v.mu.Lock()
@@ -218,26 +218,26 @@ func (v *Informer) publishLoadedContent() (again bool) {
 	return again
 }
 
-func (v *Informer) followMarkers(ctx context.Context, life string) error {
+func (v *Informer) followMarkers(ctx context.Context, streamID string) error {
 	filters := v.subjectFilters(func(k event.GroupResource) string { return topology.MarkerSubject(v.cfg.Cluster, k) })
 	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, orderedConsumerConfig(filters))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Sync, err)
 	}
-	v.markMarkersRead(consumer.CachedInfo().NumPending)
+	v.recordMarkersLeft(consumer.CachedInfo().NumPending)
 	return forEachMessage(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
-		defer v.markMarkersRead(meta.NumPending)
+		defer v.recordMarkersLeft(meta.NumPending)
 		var m eventv1.SnapshotMarker
 		if err := proto.Unmarshal(msg.Data(), &m); err != nil {
 			v.cfg.Log.WarnContext(ctx, "unusable snapshot marker skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))
 			return nil
 		}
-		return v.storeMarker(ctx, life, snapshotMarker{message: &m, sequence: meta.Sequence.Stream, written: meta.Timestamp})
+		return v.storeMarker(ctx, streamID, snapshotMarker{message: &m, sequence: meta.Sequence.Stream, written: meta.Timestamp})
 	})
 }
 
-// markMarkersRead records that the feed has read all snapshot markers, once left is zero.
-func (v *Informer) markMarkersRead(left uint64) {
+// recordMarkersLeft records that the feed has read all snapshot markers, once left is zero.
+func (v *Informer) recordMarkersLeft(left uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.marked = v.marked || left == 0
@@ -245,7 +245,7 @@ func (v *Informer) markMarkersRead(left uint64) {
 
 // storeMarker stores a snapshot marker. If a marker names another life of the stream, the marker is old or the stream
 // was replaced. In the second case storeMarker returns errReplaced.
-func (v *Informer) storeMarker(ctx context.Context, life string, m snapshotMarker) error {
+func (v *Informer) storeMarker(ctx context.Context, streamID string, m snapshotMarker) error {
 	of := snapshotScope{m.message.GetCluster(), event.GroupResource{
 		Group: m.message.GetGroup(), Resource: m.message.GetResource(), Target: m.message.GetTarget(),
 	}}
@@ -256,12 +256,12 @@ func (v *Informer) storeMarker(ctx context.Context, life string, m snapshotMarke
 	}
 	v.markers[of] = m
 	v.mu.Unlock()
-	if m.message.GetStream() != life {
+	if m.message.GetStream() != streamID {
 		stream, err := v.readStreamInfo(ctx)
 		if err != nil {
 			return err
 		}
-		if topology.StreamID(stream) != life {
+		if topology.StreamID(stream) != streamID {
 			return errReplaced
 		}
 	}
@@ -274,13 +274,13 @@ func (v *Informer) storeMarker(ctx context.Context, life string, m snapshotMarke
 // The count of a target kind is not compared if changes followed the marker. Many users may create and delete targets,
 // so the count would often differ.
 func (v *Informer) verifyMarkerCounts(ctx context.Context) error {
-	targets, err := v.compareNewMarkers(ctx)
+	targets, err := v.compareNewMarkerCounts(ctx)
 	v.notifyTargetKinds(targets)
 	return err
 }
 
-// compareNewMarkers compares the markers that were not compared before. It returns the target kinds among them.
-func (v *Informer) compareNewMarkers(ctx context.Context) (targets []snapshotScope, err error) {
+// compareNewMarkerCounts compares the markers that were not compared before. It returns the target kinds among them.
+func (v *Informer) compareNewMarkerCounts(ctx context.Context) (targets []snapshotScope, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.loading {

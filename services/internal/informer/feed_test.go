@@ -51,7 +51,7 @@ func TestInformerWaitsForSequenceOfMarker(t *testing.T) {
 	b.put(change("a", 1))
 	read := make(chan struct{})
 	f := b.feed(func(c *informer.Config) {
-		c.Fetch = func(ctx context.Context, _ event.Key) ([]byte, error) { return []byte(`{}`), wait(ctx, read) }
+		c.FetchLargeObject = func(ctx context.Context, _ event.Key) ([]byte, error) { return []byte(`{}`), wait(ctx, read) }
 	})
 	f.incomplete(t, "a")
 	b.mark(kinds.Stores(), 2, b.put(change("b", 2, func(c *event.Change) { c.Omitted, c.Object = true, nil })))
@@ -100,7 +100,7 @@ func TestFeedRetriesLargeObject(t *testing.T) {
 	b.mark(kinds.Stores(), 3, last)
 	tried, back := make(chan struct{}, 100), make(chan struct{})
 	f := b.feed(func(c *informer.Config) {
-		c.Fetch = func(_ context.Context, k event.Key) ([]byte, error) {
+		c.FetchLargeObject = func(_ context.Context, k event.Key) ([]byte, error) {
 			if k.Name == "refused" {
 				return nil, fault.Terminal(errors.New("nobody can read this"))
 			}
@@ -129,7 +129,7 @@ func TestFeedRetriesLargeObject(t *testing.T) {
 	}
 }
 
-func TestInformerNeedsNoMarkerForUnmarkedKinds(t *testing.T) {
+func TestInformerDoesNotNeedMarkerForUnmarkedKinds(t *testing.T) {
 	b := newTestStreams(t)
 	secret := change("s", 3, func(c *event.Change) { c.Key.GroupResource, c.Key.Namespace = kinds.Secrets().GroupResource, "n" })
 	last := b.put(change("a", 1), secret)
@@ -148,7 +148,7 @@ func TestReloadKeepsOldContentUntilComplete(t *testing.T) {
 	b.mark(kinds.Stores(), 2, b.put(change("a", 1), change("gone", 2)))
 	reading, whole := make(chan struct{}, 100), make(chan struct{})
 	f := b.feed(func(c *informer.Config) {
-		c.Fetch = func(ctx context.Context, _ event.Key) ([]byte, error) {
+		c.FetchLargeObject = func(ctx context.Context, _ event.Key) ([]byte, error) {
 			reading <- struct{}{}
 			return []byte(`{}`), wait(ctx, whole)
 		}
@@ -382,7 +382,7 @@ func TestStalenessFollowsLastBarrier(t *testing.T) {
 	}
 }
 
-func TestEnsureCurrentFailsWithoutSnapshot(t *testing.T) {
+func TestCheckCurrentFailsWithoutSnapshot(t *testing.T) {
 	b := newTestStreams(t)
 	b.put(change("a", 1))
 	f := b.feed()
@@ -394,18 +394,18 @@ func TestEnsureCurrentFailsWithoutSnapshot(t *testing.T) {
 		}
 		return nil
 	})
-	if err := f.EnsureCurrent(t.Context()); !errors.Is(err, informer.ErrIncomplete) {
+	if err := f.CheckCurrent(t.Context()); !errors.Is(err, informer.ErrIncomplete) {
 		t.Errorf("it lacks what it was told of, and says %v", err)
 	}
 }
 
-func TestEnsureCurrentFailsWithoutWatcher(t *testing.T) {
+func TestCheckCurrentFailsWithoutWatcher(t *testing.T) {
 	b := newTestStreams(t)
 	at := b.put(change("a", 1))
 	b.mark(kinds.Stores(), 1, at)
 	f := b.feed()
 	f.await(t, "a ")
-	current := func() error { return f.EnsureCurrent(t.Context()) }
+	current := func() error { return f.CheckCurrent(t.Context()) }
 	beat := func() error {
 		b.beat(0)
 		return current()

@@ -251,7 +251,7 @@ func TestInformerIsIncompleteDuringReload(t *testing.T) {
 	var again atomic.Bool
 	read := make(chan struct{})
 	f := b.feed(func(c *informer.Config) {
-		c.Fetch = func(ctx context.Context, _ event.Key) ([]byte, error) {
+		c.FetchLargeObject = func(ctx context.Context, _ event.Key) ([]byte, error) {
 			if again.Load() {
 				return []byte(`{}`), wait(ctx, read)
 			}
@@ -287,7 +287,7 @@ func TestInformerIsIncompleteDuringReload(t *testing.T) {
 }
 
 // A server may feed an informer from a stream that was replaced, without an error.
-func TestEnsureCurrentDetectsReplacedStream(t *testing.T) {
+func TestCheckCurrentDetectsReplacedStream(t *testing.T) {
 	b := newTestStreams(t)
 	at := b.put(change("a", 1))
 	b.mark(kinds.Stores(), 1, at)

@@ -9,7 +9,7 @@ import (
 )
 
 // After NATS lost its data, sequences begin again, so two markers may have the same one.
-func TestInformerComparesMarkerOfAnotherStreamWithTheSameSequence(t *testing.T) {
+func TestInformerComparesMarkerOfAnotherStreamWithSameSequence(t *testing.T) {
 	of := snapshotScope{"local", event.GroupResource{Resource: "stores"}}
 	marker := func(life string, written time.Time) snapshotMarker {
 		return snapshotMarker{message: &eventv1.SnapshotMarker{Cluster: of.cluster, Resource: of.kind.Resource, Stream: life}, sequence: 7, written: written}

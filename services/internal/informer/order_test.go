@@ -51,7 +51,9 @@ func (h changeHistory) deliver(t *rapid.T) []event.Change {
 			some = append(some, c)
 		}
 	}
-	slices.SortFunc(some, func(a, b event.Change) int { return slices.Compare([]byte(a.ID()), []byte(b.ID())) })
+	slices.SortFunc(some, func(a, b event.Change) int {
+		return slices.Compare([]byte(a.DeduplicationID()), []byte(b.DeduplicationID()))
+	})
 	return rapid.Permutation(some).Draw(t, "order")
 }
 

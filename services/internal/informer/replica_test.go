@@ -74,7 +74,7 @@ func TestInformerLoadsUpToEndOfStreamLeader(t *testing.T) {
 	reading, read := make(chan struct{}), make(chan struct{})
 	f := b.feed(func(c *informer.Config) {
 		c.JS = js
-		c.Fetch = func(ctx context.Context, k event.Key) ([]byte, error) {
+		c.FetchLargeObject = func(ctx context.Context, k event.Key) ([]byte, error) {
 			select {
 			case reading <- struct{}{}:
 			case <-read:

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestInformerLogsAnIncompleteViewOnce(t *testing.T) {
+func TestInformerLogsIncompleteViewOnce(t *testing.T) {
 	for after, want := range map[time.Duration]int{reportAfter - time.Second: 0, time.Hour: 1} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer

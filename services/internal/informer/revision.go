@@ -39,21 +39,21 @@ func (v *Informer) ContentDigest() (digest uint64) {
 // AwaitRevision waits until the informer has read up to a sequence of the stream that was created at began (see
 // [topology.ParseRevision]). A stream that was created later satisfies every earlier revision. AwaitRevision waits at
 // most verifyInterval plus catchUpTimeout. The error wraps [ErrIncomplete].
-func (v *Informer) AwaitRevision(ctx context.Context, sequence uint64, began time.Time) error {
+func (v *Informer) AwaitRevision(ctx context.Context, sequence uint64, streamCreated time.Time) error {
 	waiting, cancel := context.WithTimeout(ctx, verifyInterval+catchUpTimeout)
 	defer cancel()
-	for !v.hasReadUpTo(sequence, began) {
+	for !v.hasReadUpTo(sequence, streamCreated) {
 		if !backoff.Sleep(waiting, verifyInterval/200) {
 			return fmt.Errorf("%w: it has read up to %s, and revision %d of %s is needed",
-				ErrIncomplete, v.Revision(), sequence, began.Format(time.RFC3339Nano))
+				ErrIncomplete, v.Revision(), sequence, streamCreated.Format(time.RFC3339Nano))
 		}
 	}
 	return nil
 }
 
-func (v *Informer) hasReadUpTo(sequence uint64, began time.Time) bool {
+func (v *Informer) hasReadUpTo(sequence uint64, streamCreated time.Time) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	life, err := time.Parse(time.RFC3339Nano, v.streamID)
-	return err == nil && !v.loading && (life.After(began) || life.Equal(began) && v.position >= sequence)
+	return err == nil && !v.loading && (life.After(streamCreated) || life.Equal(streamCreated) && v.position >= sequence)
 }

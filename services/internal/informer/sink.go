@@ -18,11 +18,11 @@ import (
 // known one, the object counts as missing until the stream brings a newer state. A Forwarder cannot list the keys that
 // changed since a time.
 type Forwarder[T any] struct {
-	mu   *sync.RWMutex
-	kind event.GroupResource
-	take func(c event.Change, value *T)
-	live map[string]map[namespacedName]knownVersion // versions of live objects by cluster
-	gone map[event.Key][]loadedTombstone
+	mu       *sync.RWMutex
+	kind     event.GroupResource
+	onChange func(c event.Change, value *T)
+	live     map[string]map[namespacedName]knownVersion // versions of live objects by cluster
+	gone     map[event.Key][]loadedTombstone
 	// loads counts how often the stream was read from its start.
 	loads uint32
 	sum   uint64
@@ -66,9 +66,9 @@ func (m loadedTombstone) asOfLoad(load uint32) event.Change {
 // again (see [Informer.OnReset]).
 //
 // take must be quick and must not call the informer. Call RegisterForwarder before [Informer.Run].
-func RegisterForwarder[T any](v *Informer, kind kinds.Kind, take func(c event.Change, value *T)) *Forwarder[T] {
+func RegisterForwarder[T any](v *Informer, kind kinds.Kind, onChange func(c event.Change, value *T)) *Forwarder[T] {
 	s := &Forwarder[T]{
-		mu: &v.mu, kind: kind.GroupResource, take: take, live: map[string]map[namespacedName]knownVersion{},
+		mu: &v.mu, kind: kind.GroupResource, onChange: onChange, live: map[string]map[namespacedName]knownVersion{},
 		gone: map[event.Key][]loadedTombstone{},
 	}
 	v.tables[kind.GroupResource] = s
@@ -170,7 +170,7 @@ func (s *Forwarder[T]) forwardState(c event.Change, value *T) (taken bool) {
 	was, live := s.findVersion(c.Key)
 	switch {
 	case c.Deleted:
-		s.deleteObject(c, was, live)
+		s.applyDeletion(c, was, live)
 	case live && s.isNewerFromEarlierLoad(was, c):
 		was.load, was.blank, was.sequence = s.loads, true, 0
 		s.putVersion(c.Key, was)
@@ -182,19 +182,19 @@ func (s *Forwarder[T]) forwardState(c event.Change, value *T) (taken bool) {
 		return false
 	default:
 		s.replaceLive(c, was, live)
-		s.take(c, value)
+		s.onChange(c, value)
 	}
 	return true
 }
 
-func (s *Forwarder[T]) deleteObject(c event.Change, was knownVersion, live bool) {
+func (s *Forwarder[T]) applyDeletion(c event.Change, was knownVersion, live bool) {
 	if live && (was.uid == c.UID || was.epoch.Value() == c.Epoch) && c.Replaces(was.toChange(c.Key)) {
 		s.removeVersion(c.Key, was)
 		// If the UIDs differ, the known object was deleted before the newly deleted object was created.
 		if was.uid != c.UID {
 			s.addTombstoneForReplaced(was, c)
 		}
-		s.take(c, nil)
+		s.onChange(c, nil)
 	}
 	s.putTombstone(c)
 }
@@ -271,7 +271,7 @@ func (s *Forwarder[T]) finishLoad() {
 
 func (s *Forwarder[T]) expireTombstones(now time.Time) {
 	for k, all := range s.gone {
-		if s.gone[k] = slices.DeleteFunc(all, func(m loadedTombstone) bool { return isExpired(m.Change, now) }); len(s.gone[k]) == 0 {
+		if s.gone[k] = slices.DeleteFunc(all, func(m loadedTombstone) bool { return isExpiredTombstone(m.Change, now) }); len(s.gone[k]) == 0 {
 			delete(s.gone, k)
 		}
 	}

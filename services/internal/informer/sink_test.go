@@ -133,7 +133,7 @@ func TestForwarderEqualsLister(t *testing.T) {
 					apply(c)
 				}
 			}
-			p.both(func(v *Informer) { v.publishLoadedContent() })
+			p.both(func(v *Informer) { v.showLoadedContent() })
 		}
 		load()
 		for range 12 {
@@ -185,7 +185,7 @@ func TestForwarderDropsStateDecodedTooLate(t *testing.T) {
 func TestForwarderKeepsTombstonesAcrossReload(t *testing.T) {
 	t.Parallel()
 	p := newListerAndForwarder()
-	load := func() { p.both((*Informer).beginLoad); p.both(func(v *Informer) { v.publishLoadedContent() }) }
+	load := func() { p.both((*Informer).beginLoad); p.both(func(v *Informer) { v.showLoadedContent() }) }
 	apply := func(version, epoch string, deleted bool) {
 		t.Helper()
 		c := event.Change{Key: someKeys()[0], UID: "u", ResourceVersion: version, Epoch: epoch, Deleted: deleted, ObservedAt: time.Now(), Object: []byte(`{"says":"yes"}`)}
@@ -270,7 +270,7 @@ func TestHigherSequenceWinsWithinOneLoad(t *testing.T) {
 				t.Fatal(err)
 			}
 			if step.reload {
-				v.publishLoadedContent()
+				v.showLoadedContent()
 			}
 		})
 		kept, _ := p.table.Get(k)

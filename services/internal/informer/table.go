@@ -65,16 +65,16 @@ func RegisterLister[T any](v *Informer, kind kinds.Kind, indexes map[string]func
 	t := &Lister[T]{mu: &v.mu, extract: indexes}
 	t.beginLoad()
 	t.shown = t.writing
-	v.tables[kind.GroupResource], v.named[kind.GroupResource] = t, kind.Named
+	v.tables[kind.GroupResource], v.named[kind.GroupResource] = t, kind.ReferencedOnly
 	return t
 }
 
 // SetEquivalence sets which states of an object [Lister.ChangeCount] treats as equal. edited is called when a state
 // replaces one that is not equal, before the callbacks of [Informer.OnChange]. edited must be quick and must not call
 // the informer. Call SetEquivalence before [Informer.Run].
-func (t *Lister[T]) SetEquivalence(alike func(was, is *T) bool, edited func(k event.Key, was, is *Object[T])) {
-	t.alike, t.edited = alike, edited
-	t.writing.live.alike, t.writing.live.edited = alike, edited
+func (t *Lister[T]) SetEquivalence(equal func(was, is *T) bool, onEdit func(k event.Key, was, is *Object[T])) {
+	t.alike, t.edited = equal, onEdit
+	t.writing.live.alike, t.writing.live.edited = equal, onEdit
 }
 
 // ChangeCount returns a counter that grows whenever live objects change. Changes between states that count as equal do
@@ -121,12 +121,12 @@ func (t *Lister[T]) GetOrTombstone(k event.Key) (o Object[T], live bool) {
 func (t *Lister[T]) Tombstones(k event.Key) []Object[T] { return t.TombstonesSince(k, event.Change{}) }
 
 // TombstonesSince lists the entries of [Lister.Tombstones] that are newer than the given one.
-func (t *Lister[T]) TombstonesSince(k event.Key, one event.Change) []Object[T] {
+func (t *Lister[T]) TombstonesSince(k event.Key, since event.Change) []Object[T] {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	var all []Object[T]
 	for gone := range t.shown.gone.tombstonesOf(k) {
-		if one.UID != "" && !gone.IsNewerThan(one) {
+		if since.UID != "" && !gone.IsNewerThan(since) {
 			break
 		}
 		all = append(all, *gone)
@@ -195,7 +195,7 @@ func (t *Lister[T]) finishLoad() {
 		switch {
 		case was == nil:
 		case was.Epoch == is.Epoch && was.Sequence == 0 && was.IsNewerThan(is.Change):
-			t.putVerbatim(was)
+			t.putWithoutFallback(was)
 		case was.UID != is.UID || was.Epoch != is.Epoch:
 			loaded.gone.addTombstoneForReplaced(withoutSequence(was), is.Change)
 		}
@@ -232,7 +232,7 @@ func withoutSequence[T any](o *Object[T]) *Object[T] {
 
 func (t *Lister[T]) expireTombstones(now time.Time) {
 	t.shown.gone.removeExpired(now)
-	maps.DeleteFunc(t.shown.denied, func(_ event.Key, o *Object[T]) bool { return isExpired(o.Change, now) })
+	maps.DeleteFunc(t.shown.denied, func(_ event.Key, o *Object[T]) bool { return isExpiredTombstone(o.Change, now) })
 }
 
 func (t *Lister[T]) appendKeys(keys []event.Key) []event.Key {

@@ -25,9 +25,12 @@ func RegisterTargetLister[T any](v *Informer, indexes map[string]func(*T) []stri
 	return RegisterLister[T](v, kinds.Kind{GroupResource: kinds.AllTargets()}, indexes)
 }
 
-// OnTargetKind adds a callback that runs whenever the [TargetKindStatus] of a kind may have changed. It runs between
-// two changes, must be quick, and must not call [Informer.Apply]. Call OnTargetKind before [Informer.Run].
-func (v *Informer) OnTargetKind(f func(event.GroupResource)) { v.onTarget = append(v.onTarget, f) }
+// OnTargetKindChange adds a callback that runs whenever the [TargetKindStatus] of a kind may have changed. It runs
+// between two changes, must be quick, and must not call [Informer.Apply]. Call OnTargetKindChange before
+// [Informer.Run].
+func (v *Informer) OnTargetKindChange(f func(event.GroupResource)) {
+	v.onTarget = append(v.onTarget, f)
+}
 
 // TargetKindStatus returns the status of a target kind in a cluster. It is empty before the watcher has reported the
 // kind.
@@ -45,8 +48,8 @@ func (v *Informer) TargetKindStatus(cluster string, kind event.GroupResource) Ta
 	}
 }
 
-// checkTargetsComplete returns nil if the callbacks of [Informer.OnTargetKind] have run for every target kind that has
-// a snapshot marker. Withdrawn kinds are not required. The caller holds the lock.
+// checkTargetsComplete returns nil if the callbacks of [Informer.OnTargetKindChange] have run for every target kind
+// that has a snapshot marker. Withdrawn kinds are not required. The caller holds the lock.
 func (v *Informer) checkTargetsComplete() error {
 	if _, follows := v.tables[kinds.AllTargets()]; !follows {
 		return nil
@@ -59,8 +62,8 @@ func (v *Informer) checkTargetsComplete() error {
 	return nil
 }
 
-// notifyTargetKinds runs the callbacks of [Informer.OnTargetKind] for kinds. Then it removes the objects of the kinds
-// that were withdrawn.
+// notifyTargetKinds runs the callbacks of [Informer.OnTargetKindChange] for kinds. Then it removes the objects of the
+// kinds that were withdrawn.
 func (v *Informer) notifyTargetKinds(kinds []snapshotScope) {
 	if len(kinds) == 0 {
 		return

@@ -43,7 +43,7 @@ func (b *testStreams) forest() *targetInformer {
 	informer.RegisterLister[object](v, kinds.Stores(), nil)
 	f := &targetInformer{bus: b, Informer: v, trees: informer.RegisterTargetLister[object](v, nil)}
 	v.OnReload(func() { f.reloads.Add(1) })
-	v.OnTargetKind(func(kind event.GroupResource) {
+	v.OnTargetKindChange(func(kind event.GroupResource) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if kind == trees().GroupResource {
@@ -119,7 +119,7 @@ func TestTargetKindStatusReportsObservation(t *testing.T) {
 }
 
 // A user who creates and deletes objects of a registered kind must not cause reloads of the stream.
-func TestTargetCountMismatchCausesNoReload(t *testing.T) {
+func TestTargetCountMismatchDoesNotCauseReload(t *testing.T) {
 	t.Parallel()
 	b := newTestStreams(t)
 	at := b.put(tree("oak"), tree("elm"))

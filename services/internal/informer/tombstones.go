@@ -77,15 +77,15 @@ func (t *tombstones[T]) addTombstoneForReplaced(was *Object[T], by event.Change)
 // removeExpired removes the tombstones that have also expired in the stream.
 func (t *tombstones[T]) removeExpired(now time.Time) {
 	for at, o := range t.shelf.objects {
-		if isExpired(o.Change, now) {
+		if isExpiredTombstone(o.Change, now) {
 			t.removeTombstone(at.Key, at.uid)
 		}
 	}
 }
 
-// isExpired reports whether the stream no longer keeps the tombstone c. A tombstone that did not come from the stream
-// has the usual lifetime [topology.TombstoneTTL].
-func isExpired(c event.Change, now time.Time) bool {
+// isExpiredTombstone reports whether the stream no longer keeps the tombstone c. A tombstone that did not come from the
+// stream has the usual lifetime [topology.TombstoneTTL].
+func isExpiredTombstone(c event.Change, now time.Time) bool {
 	if c.ExpiresAt.IsZero() {
 		return c.ObservedAt.Add(topology.TombstoneTTL).Before(now)
 	}

@@ -41,8 +41,8 @@ type Config struct {
 	Service string
 	// Cluster restricts the informer to the objects of one cluster; empty means all clusters.
 	Cluster string
-	// Fetch reads an object that is too large for NATS, as JSON. It returns nil if the object does not exist.
-	Fetch func(context.Context, event.Key) ([]byte, error)
+	// FetchLargeObject reads an object that is too large for NATS, as JSON. It returns nil if the object does not exist.
+	FetchLargeObject func(context.Context, event.Key) ([]byte, error)
 	// KeepUndecodable makes the informer store an undecodable object without a value, in place of its earlier state.
 	// Set it in a service that grants from existing objects and has no consumer. With a consumer, such a change becomes
 	// a dead letter.
@@ -79,14 +79,14 @@ type Informer struct {
 	brought atomic.Uint64
 	// syncedAt is the last time, by [bootclock.Now], at which the informer was known to hold the whole stream.
 	syncedAt time.Duration
-	// proofs holds the last barrier of each cluster since the load began. beaten signals a new barrier.
-	proofs map[string]clusterBarrier
+	// lastBarriers holds the last barrier of each cluster since the load began. beaten signals a new barrier.
+	lastBarriers map[string]clusterBarrier
 	// halts holds the reasons of the halts that were not resumed, by their digests. A reload keeps them.
-	halts  map[string]string
-	beaten chan struct{}
+	halts       map[string]string
+	barrierRead chan struct{}
 	// consumer is the name of the consumer that feeds the informer. Only the feed uses it.
 	consumer string
-	clock    serverClock
+	clock    natsClock
 	markers  map[snapshotScope]snapshotMarker
 	// marked is true once the feed has read all snapshot markers that existed when it began.
 	marked bool
@@ -131,7 +131,7 @@ type snapshotMarker struct {
 	// written is the time at which the server stored the marker.
 	written time.Time
 	// counted means that the informer compared its objects with the marker. told means that the callbacks of
-	// [Informer.OnTargetKind] have run.
+	// [Informer.OnTargetKindChange] have run.
 	counted, told bool
 }
 
@@ -140,7 +140,7 @@ func New(cfg Config) *Informer {
 	return &Informer{
 		cfg: cfg, tables: map[event.GroupResource]kindTable{}, named: map[event.GroupResource]bool{},
 		markers: map[snapshotScope]snapshotMarker{}, targeted: map[snapshotScope]uint64{}, refused: map[string]time.Duration{}, epochs: map[string]string{},
-		proofs: map[string]clusterBarrier{}, halts: map[string]string{}, beaten: make(chan struct{}, 1),
+		lastBarriers: map[string]clusterBarrier{}, halts: map[string]string{}, barrierRead: make(chan struct{}, 1),
 	}
 }
 
@@ -215,7 +215,7 @@ func (v *Informer) checkSnapshotsComplete() error {
 				return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, of, v.position, m.message.GetLastSequence())
 			}
 		}
-		if err := v.requireBarrier(cluster); err != nil {
+		if err := v.checkBarrierRead(cluster); err != nil {
 			return err
 		}
 	}
@@ -229,7 +229,7 @@ func (v *Informer) listClusters() []string {
 	for s := range v.markers {
 		known[s.cluster] = true
 	}
-	for cluster := range v.proofs {
+	for cluster := range v.lastBarriers {
 		known[cluster] = true
 	}
 	if len(known) == 0 {
@@ -280,19 +280,19 @@ func (v *Informer) WithCurrentEpoch(answer event.Change) event.Change {
 
 // KeysPublishedSince lists the objects whose newest change was published, or written by this process, after a time. It
 // includes tombstones.
-func (v *Informer) KeysPublishedSince(then time.Time) []event.Key {
+func (v *Informer) KeysPublishedSince(since time.Time) []event.Key {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var keys []event.Key
 	for _, t := range v.tables {
-		keys = t.appendPublishedSince(keys, then)
+		keys = t.appendPublishedSince(keys, since)
 	}
 	return keys
 }
 
 const (
-	// pause is the wait between two attempts to read the stream.
-	pause = 250 * time.Millisecond
+	// reloadDelay is the wait between two attempts to read the stream.
+	reloadDelay = 250 * time.Millisecond
 	// expireInterval is the time between two removals of expired tombstones.
 	expireInterval = time.Minute
 	// reportAfter is the time after which an incomplete view is logged. reportInterval is the time between two checks.
@@ -317,7 +317,7 @@ func (v *Informer) Run(ctx context.Context) error {
 			v.cfg.Log.WarnContext(ctx, "feed of the view interrupted; reading again", slog.Any("error", err))
 			logged = err.Error()
 		}
-		backoff.Sleep(ctx, pause)
+		backoff.Sleep(ctx, reloadDelay)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ type object struct {
 }
 
 func newView(fetch func(context.Context, event.Key) ([]byte, error)) (*informer.Informer, *informer.Lister[object]) {
-	v := informer.New(informer.Config{Fetch: fetch, Log: slog.New(slog.DiscardHandler)})
+	v := informer.New(informer.Config{FetchLargeObject: fetch, Log: slog.New(slog.DiscardHandler)})
 	return v, informer.RegisterLister(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }})
 }
 
@@ -268,7 +268,7 @@ func TestApplyUndecodableObjectIsTerminalAndKeepsOldState(t *testing.T) {
 	}
 }
 
-func TestApplyDeletionNeedsNoObject(t *testing.T) {
+func TestApplyDeletionDoesNotNeedObject(t *testing.T) {
 	t.Parallel()
 	v, table := newView(nil)
 	unreadable := func(c *event.Change) { c.Deleted, c.Object = true, []byte(`{`) }

@@ -51,17 +51,17 @@ func Projects() Kind {
 	return kind
 }
 
-func iamKind(resource, kind string, global bool) Kind {
+func iamKind(resource, kind string, clusterScoped bool) Kind {
 	gv := iamv1alpha1.GroupVersion
 	return Kind{
 		GroupResource: event.GroupResource{Group: gv.Group, Resource: resource},
-		Version:       gv.Version, Kind: kind, Status: true, Global: global,
+		Version:       gv.Version, Kind: kind, Status: true, ClusterScoped: clusterScoped,
 	}
 }
 
 func resourcemanagerKind(resource, kind string) Kind {
 	gv := resourcemanagerv1alpha1.GroupVersion
 	return Kind{
-		GroupResource: event.GroupResource{Group: gv.Group, Resource: resource}, Version: gv.Version, Kind: kind, Global: true,
+		GroupResource: event.GroupResource{Group: gv.Group, Resource: resource}, Version: gv.Version, Kind: kind, ClusterScoped: true,
 	}
 }

@@ -23,15 +23,15 @@ type Kind struct {
 	Status bool
 	// MetadataOnly means that only the metadata of an object is published.
 	MetadataOnly bool
-	// Older is a version to use where Version is not served; empty if there is none.
-	Older string
-	// Global kinds are cluster-scoped.
-	Global bool
+	// FallbackVersion is a version to use where Version is not served; empty if there is none.
+	FallbackVersion string
+	// ClusterScoped kinds are cluster-scoped.
+	ClusterScoped bool
 	// Optional kinds do not exist in many clusters.
 	Optional bool
-	// Named means that an object is published only if other objects refer to it, and only with name, UID and version.
-	// Such a kind has no snapshot marker, so the absence of an object proves nothing.
-	Named bool
+	// ReferencedOnly means that an object is published only if other objects refer to it, and only with name, UID and
+	// version. Such a kind has no snapshot marker, so the absence of an object proves nothing.
+	ReferencedOnly bool
 	// Namespace is the only published namespace; empty means all namespaces.
 	Namespace string
 }
@@ -117,7 +117,7 @@ func RoleBindings() Kind { return rbacKind("rolebindings", "RoleBinding") }
 // ClusterRoleBindings returns the kind ClusterRoleBinding.
 func ClusterRoleBindings() Kind {
 	kind := rbacKind("clusterrolebindings", "ClusterRoleBinding")
-	kind.Global = true
+	kind.ClusterScoped = true
 	return kind
 }
 
@@ -131,7 +131,7 @@ func Roles() Kind {
 // ClusterRoles returns the kind ClusterRole. Services only check whether a ClusterRole exists.
 func ClusterRoles() Kind {
 	kind := rbacKind("clusterroles", "ClusterRole")
-	kind.MetadataOnly, kind.Global = true, true
+	kind.MetadataOnly, kind.ClusterScoped = true, true
 	return kind
 }
 
@@ -139,21 +139,21 @@ func ClusterRoles() Kind {
 func CustomResourceDefinitions() Kind {
 	return Kind{
 		GroupResource: event.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
-		Version:       "v1", Kind: "CustomResourceDefinition", Status: true, Global: true,
+		Version:       "v1", Kind: "CustomResourceDefinition", Status: true, ClusterScoped: true,
 	}
 }
 
 // APIBindings returns the kind APIBinding of kcp.
 func APIBindings() Kind {
 	kind := kcpKind("apibindings", "APIBinding")
-	kind.Version, kind.Older, kind.Status = "v1alpha2", "v1alpha1", true
+	kind.Version, kind.FallbackVersion, kind.Status = "v1alpha2", "v1alpha1", true
 	return kind
 }
 
 // APIExports returns the kind APIExport of kcp.
 func APIExports() Kind {
 	kind := kcpKind("apiexports", "APIExport")
-	kind.Version, kind.Older = "v1alpha2", "v1alpha1"
+	kind.Version, kind.FallbackVersion = "v1alpha2", "v1alpha1"
 	return kind
 }
 
@@ -170,7 +170,7 @@ func AccountInfos() Kind {
 func kcpKind(resource, kind string) Kind {
 	return Kind{
 		GroupResource: event.GroupResource{Group: "apis.kcp.io", Resource: resource},
-		Version:       "v1alpha1", Kind: kind, Optional: true, Global: true,
+		Version:       "v1alpha1", Kind: kind, Optional: true, ClusterScoped: true,
 	}
 }
 
@@ -183,6 +183,6 @@ func platformMeshKind(resource, kind string) Kind {
 	gv := corev1alpha1.GroupVersion
 	return Kind{
 		GroupResource: event.GroupResource{Group: gv.Group, Resource: resource},
-		Version:       gv.Version, Kind: kind, Status: true, Global: true,
+		Version:       gv.Version, Kind: kind, Status: true, ClusterScoped: true,
 	}
 }

@@ -30,27 +30,27 @@ func TestByResourceFindsEveryKind(t *testing.T) {
 
 func TestConsumedKindsExcludeSecrets(t *testing.T) {
 	for _, kind := range kinds.ConsumedKinds() {
-		if kind.GroupResource == kinds.Secrets().GroupResource || kind.Named || kind.Namespace != "" {
+		if kind.GroupResource == kinds.Secrets().GroupResource || kind.ReferencedOnly || kind.Namespace != "" {
 			t.Errorf("%+v is followed everywhere", kind)
 		}
 	}
-	if kind := kinds.Secrets().InNamespace("a"); !kind.Named || !kind.MetadataOnly || kind.Namespace != "a" || kind == kinds.Secrets() {
+	if kind := kinds.Secrets().InNamespace("a"); !kind.ReferencedOnly || !kind.MetadataOnly || kind.Namespace != "a" || kind == kinds.Secrets() {
 		t.Errorf("Secrets of a namespace are %+v", kind)
 	}
 }
 
-func TestClusterScopedKindsHaveNoNamespace(t *testing.T) {
+func TestClusterScopedKindsDoNotHaveNamespace(t *testing.T) {
 	for _, kind := range []kinds.Kind{kinds.Stores(), kinds.AuthorizationModels(), kinds.PolicyDocuments(), kinds.ImpliedRoles()} {
 		definition, err := os.ReadFile("../../../deploy/crd/" + kind.Group + "_" + kind.Resource + ".yaml")
-		if err != nil || strings.Contains(string(definition), "\n  scope: Cluster\n") != kind.Global {
-			t.Errorf("%s: got Global %v, %v", kind, kind.Global, err)
+		if err != nil || strings.Contains(string(definition), "\n  scope: Cluster\n") != kind.ClusterScoped {
+			t.Errorf("%s: got Global %v, %v", kind, kind.ClusterScoped, err)
 		}
 	}
 	for kind, global := range map[kinds.Kind]bool{
 		kinds.Roles(): false, kinds.RoleBindings(): false, kinds.ClusterRoles(): true, kinds.ClusterRoleBindings(): true, kinds.CustomResourceDefinitions(): true,
 	} {
-		if kind.Global != global {
-			t.Errorf("%s: got Global %v", kind, kind.Global)
+		if kind.ClusterScoped != global {
+			t.Errorf("%s: got Global %v", kind, kind.ClusterScoped)
 		}
 	}
 }

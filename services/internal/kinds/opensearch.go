@@ -16,13 +16,13 @@ func OpenSearchKinds() []Kind {
 func LegacyOpenSearchKinds() []Kind {
 	all := OpenSearchKinds()
 	for i := range all {
-		all[i] = ToLegacy(all[i])
+		all[i] = ToLegacyOpenSearchKind(all[i])
 	}
 	return all
 }
 
-// ToLegacy returns a kind of [OpenSearchKinds] in the operator's earlier API group.
-func ToLegacy(kind Kind) Kind {
+// ToLegacyOpenSearchKind returns a kind of [OpenSearchKinds] in the operator's earlier API group.
+func ToLegacyOpenSearchKind(kind Kind) Kind {
 	kind.Group, kind.Optional = opensearchv1.LegacyGroup, true
 	return kind
 }
@@ -32,7 +32,7 @@ func ToLegacy(kind Kind) Kind {
 func Secrets() Kind {
 	return Kind{
 		GroupResource: event.GroupResource{Resource: "secrets"}, Version: "v1", Kind: "Secret",
-		MetadataOnly: true, Named: true, Optional: true,
+		MetadataOnly: true, ReferencedOnly: true, Optional: true,
 	}
 }
 

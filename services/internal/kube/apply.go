@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// never is a resourceVersion that no object has, because etcd starts at 2. With it, an apply either creates the
-	// object or returns a conflict.
-	never    = "1"
-	pageSize = 500
+	// nonexistentVersion is a resourceVersion that no object has, because etcd starts at 2. With it, an apply either
+	// creates the object or returns a conflict.
+	nonexistentVersion = "1"
+	pageSize           = 500
 )
 
 // Apply writes object by server-side apply and returns the new state. This service then owns the fields that object
@@ -55,7 +55,7 @@ func encodeApplyPatch(kind kinds.Kind, seen event.Change, object any) ([]byte, e
 	u.SetKind(kind.Kind)
 	u.SetNamespace(seen.Key.Namespace)
 	u.SetName(seen.Key.Name)
-	if u.SetResourceVersion(never); seen.UID != "" {
+	if u.SetResourceVersion(nonexistentVersion); seen.UID != "" {
 		u.SetUID(types.UID(seen.UID))
 		u.SetResourceVersion(seen.ResourceVersion)
 	}

@@ -82,7 +82,7 @@ func trimForPublication(kind kinds.Kind, top, metadata RawFields) error {
 		}
 	}
 	switch {
-	case kind.Named:
+	case kind.ReferencedOnly:
 		metadata.keepFields(identityFields()...)
 	case kind.Target: // Access to a target also depends on its owners.
 		metadata.keepFields(append(identityFields(), ownersField, "deletionTimestamp")...)

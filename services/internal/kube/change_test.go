@@ -60,7 +60,7 @@ func TestDecodeObjectRemovesManagedFields(t *testing.T) {
 	}
 }
 
-func TestDecodeObjectOfMetadataOnlyKindHasNoContent(t *testing.T) {
+func TestDecodeObjectOfMetadataOnlyKindDropsContent(t *testing.T) {
 	kind := kinds.Stores()
 	kind.MetadataOnly = true
 	want := values(t, []byte(`{"apiVersion": "core.platform-mesh.io/v1alpha1", "kind": "Store",
@@ -70,7 +70,7 @@ func TestDecodeObjectOfMetadataOnlyKindHasNoContent(t *testing.T) {
 	}
 }
 
-func TestDecodeObjectOfNamedKindHasIdentityOnly(t *testing.T) {
+func TestDecodeObjectOfReferencedOnlyKindHasIdentityOnly(t *testing.T) {
 	raw := `{"apiVersion":"v1","kind":"Secret","type":"Opaque","immutable":true,"data":{"k":"c2VjcmV0"},"stringData":{"k":"secret"},"metadata":{
 		"name":"passwords","namespace":"team-a","uid":"u-1","resourceVersion":"42","creationTimestamp":"2026-01-02T03:04:05Z","generateName":"secret",
 		"labels":{"secret":"secret"},"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"secret","secret":"secret"},

@@ -21,8 +21,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// attempts bounds the conflicts with other writers in one call. After that many conflicts the caller must retry.
-const attempts = 5
+// maxConflicts bounds the conflicts with other writers in one call. After that many conflicts the caller must retry.
+const maxConflicts = 5
 
 // requestTimeout bounds one request.
 const requestTimeout = 30 * time.Second
@@ -112,8 +112,8 @@ func (c *Client) ReadNewest(ctx context.Context, kind kinds.Kind, obj event.Chan
 	return now, err
 }
 
-// FetchJSON reads an object that was too large for NATS, as JSON. It returns nil if the object does not exist.
-func (c *Client) FetchJSON(ctx context.Context, k event.Key) ([]byte, error) {
+// FetchLargeObject reads an object that was too large for NATS, as JSON. It returns nil if the object does not exist.
+func (c *Client) FetchLargeObject(ctx context.Context, k event.Key) ([]byte, error) {
 	kind, ok := kinds.ByResource(k.GroupResource)
 	if !ok || k.Cluster != c.cluster {
 		return nil, fault.Terminal(fmt.Errorf("fetching %s: not a kind of cluster %q that services read", k, c.cluster))

@@ -81,7 +81,7 @@ func TestGetReturnsChange(t *testing.T) {
 	if s := store(t, change); s.Spec.CoreModule != "module core" || s.ManagedFields != nil {
 		t.Errorf("got %+v", s)
 	}
-	fetched, err := c.FetchJSON(t.Context(), change.Key)
+	fetched, err := c.FetchLargeObject(t.Context(), change.Key)
 	if err != nil || string(fetched) != string(change.Object) {
 		t.Errorf("fetched %s, %v; want %s", fetched, err, change.Object)
 	}
@@ -93,7 +93,7 @@ func TestGetReturnsChange(t *testing.T) {
 	}
 	strange := change.Key
 	strange.Cluster = "another"
-	if _, err := c.FetchJSON(t.Context(), strange); !fault.IsTerminal(err) {
+	if _, err := c.FetchLargeObject(t.Context(), strange); !fault.IsTerminal(err) {
 		t.Errorf("an object of another cluster: %v; want a terminal error", err)
 	}
 	if server.Writes() != 0 {

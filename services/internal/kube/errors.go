@@ -23,8 +23,8 @@ var (
 	ErrConflict = errors.New("object was changed meanwhile")
 	// ErrTooLarge means that the object is too large for the API server. It is terminal.
 	ErrTooLarge = errors.New("object is too large for the API server")
-	// ErrUndeclared means that the CustomResourceDefinition lacks a field of the request. It counts as unavailable.
-	ErrUndeclared = errors.New("the CustomResourceDefinition lacks a field")
+	// ErrUndeclaredField means that the CustomResourceDefinition lacks a field of the request. It counts as unavailable.
+	ErrUndeclaredField = errors.New("the CustomResourceDefinition lacks a field")
 	// ErrForbidden means that the service lacks a right, or that admission refused the request. It counts as
 	// unavailable, because no change reports that the right was granted.
 	ErrForbidden = errors.New("the API server forbids it")
@@ -49,7 +49,7 @@ func classifyError(err error) error {
 	case isTooLarge(err):
 		return fault.Terminal(fmt.Errorf("%w (%w)", ErrTooLarge, err))
 	case strings.Contains(apiStatusOf(err).Message, "field not declared in schema"):
-		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrUndeclared, err))
+		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrUndeclaredField, err))
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%w (%w)", ErrTerminating, err)
 	case apierrors.IsForbidden(err) || isDeniedByAdmission(err):

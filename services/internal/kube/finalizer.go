@@ -60,7 +60,7 @@ func (c *Client) RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event
 // after a conflict.
 func (c *Client) editFinalizers(ctx context.Context, kind kinds.Kind, obj event.Change, edit func(metav1.ObjectMeta) ([]string, error)) (event.Change, error) {
 	now, err := obj, error(nil)
-	for range attempts {
+	for range maxConflicts {
 		if err != nil || len(now.Object) == 0 {
 			if now, err = c.Get(ctx, kind, obj.Key.Namespace, obj.Key.Name); err != nil {
 				return event.Change{}, err

@@ -206,7 +206,7 @@ func TestEditFinalizersRequiresNewestState(t *testing.T) {
 			case test.want == nil && now.Deleted != test.deleted:
 				t.Errorf("deleted is %t, want %t", now.Deleted, test.deleted)
 			}
-			if n > 2*attempts {
+			if n > 2*maxConflicts {
 				t.Errorf("got %d requests", n)
 			}
 			var calls []string
@@ -262,7 +262,7 @@ func TestApplySendsSeenVersion(t *testing.T) {
 	if first.field("metadata", "uid") != "u1" || first.field("metadata", "resourceVersion") != "5" || first.field("kind") != "Store" || first.field("spec", "a") != 1.0 {
 		t.Errorf("got body %v", first.body)
 	}
-	if second.field("metadata", "uid") != nil || second.field("metadata", "resourceVersion") != never {
+	if second.field("metadata", "uid") != nil || second.field("metadata", "resourceVersion") != nonexistentVersion {
 		t.Errorf("creation: got body %v", second.body)
 	}
 	if w.epochs != 1 {
@@ -340,7 +340,7 @@ func TestListStopsAtErrorOrCaller(t *testing.T) {
 	}
 }
 
-func TestFetchJSONRefusesOtherCluster(t *testing.T) {
+func TestFetchLargeObjectRefusesOtherCluster(t *testing.T) {
 	c, w := dial(t, func(r receivedRequest) (int, any) {
 		if strings.HasSuffix(r.path, "/gone") {
 			return missing()
@@ -348,19 +348,19 @@ func TestFetchJSONRefusesOtherCluster(t *testing.T) {
 		return http.StatusOK, object("demo", "u1", "6")
 	})
 	key := storeAsSeen(t, nil).Key
-	if data, err := c.FetchJSON(t.Context(), key); err != nil || !strings.Contains(string(data), `"resourceVersion":"6"`) {
+	if data, err := c.FetchLargeObject(t.Context(), key); err != nil || !strings.Contains(string(data), `"resourceVersion":"6"`) {
 		t.Errorf("got %s, %v", data, err)
 	}
 	gone := key
 	gone.Name = "gone"
-	if data, err := c.FetchJSON(t.Context(), gone); err != nil || data != nil {
+	if data, err := c.FetchLargeObject(t.Context(), gone); err != nil || data != nil {
 		t.Errorf("deleted object: got %s, %v", data, err)
 	}
 	asked := len(w.requests)
 	other, unknown := key, key
 	other.Cluster, unknown.Resource = "remote", "pods"
 	for _, k := range []event.Key{other, unknown} {
-		if _, err := c.FetchJSON(t.Context(), k); !fault.IsTerminal(err) || len(w.requests) != asked {
+		if _, err := c.FetchLargeObject(t.Context(), k); !fault.IsTerminal(err) || len(w.requests) != asked {
 			t.Errorf("%v: %v", k, err)
 		}
 	}

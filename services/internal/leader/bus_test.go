@@ -19,7 +19,7 @@ import (
 )
 
 // takeover has short bounds, because these tests wait for many takeovers.
-var takeover = topology.TakeoverBounds{Claim: time.Second, Pin: 2 * time.Second, Settling: 5 * time.Second} //nolint:gochecknoglobals // It never changes.
+var takeover = topology.TakeoverBounds{LeaseLifetime: time.Second, PinTimeout: 2 * time.Second, SettlingTime: 5 * time.Second} //nolint:gochecknoglobals // It never changes.
 
 // testStreams is a real NATS server with all streams.
 type testStreams struct {
@@ -86,7 +86,7 @@ func (b *testStreams) repin() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := stream.UnpinConsumer(b.t.Context(), "test", topology.Group); err != nil {
+	if err := stream.UnpinConsumer(b.t.Context(), "test", topology.PriorityGroup); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -122,7 +122,7 @@ func (b *testStreams) start(js jetstream.JetStream) boundReplica {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	messages, err := durable.Messages(jetstream.PullExpiry(takeover.PullExpiry()), jetstream.PullPriorityGroup(topology.Group))
+	messages, err := durable.Messages(jetstream.PullExpiry(takeover.PullExpiry()), jetstream.PullPriorityGroup(topology.PriorityGroup))
 	if err != nil {
 		b.t.Fatal(err)
 	}

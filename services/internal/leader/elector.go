@@ -30,8 +30,8 @@ const (
 	// renewals is the number of renewals within the lifetime of a lease. renewalTimeout bounds one renewal.
 	renewals       = 4
 	renewalTimeout = 2 * time.Second
-	// doubtful bounds the time without a valid lease before a pinned replica reports not ready.
-	doubtful = 10 * time.Second
+	// maxTimeWithoutLease bounds the time without a valid lease before a pinned replica reports not ready.
+	maxTimeWithoutLease = 10 * time.Second
 )
 
 // ErrNotLeader means that another replica may be the leader, so this replica must not write.
@@ -106,7 +106,7 @@ func (e *Elector) Err() error {
 	if e.open {
 		since = e.expiry
 	}
-	if d := bootclock.Since(since); e.pinID != "" && d > doubtful {
+	if d := bootclock.Since(since); e.pinID != "" && d > maxTimeWithoutLease {
 		return fmt.Errorf("not sure of its turn for %s", d.Round(time.Second))
 	}
 	return nil
@@ -138,15 +138,15 @@ func (e *Elector) IsCurrentTerm(term uint64) bool {
 }
 
 // ObservePin reads the pin of a message. It starts a new term if the pin changed, and reports this as another.
-func (e *Elector) ObservePin(msg jetstream.Msg) (term uint64, another bool) {
+func (e *Elector) ObservePin(msg jetstream.Msg) (term uint64, isNew bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	pin := msg.Headers().Get(pinHeader)
-	if another = pin != e.pinID; another {
+	if isNew = pin != e.pinID; isNew {
 		e.pinID, e.began, e.expiry, e.open = pin, bootclock.Now(), 0, false
 		e.term++
 	}
-	return e.term, another
+	return e.term, isNew
 }
 
 // OpenTerm marks a term as open. It returns false if the term is no longer the current one.
@@ -189,9 +189,9 @@ func (e *Elector) AwaitPredecessors(ctx context.Context) {
 // Run renews the lease until ctx ends. A standby replica requests the term if no replica renews the lease.
 func (e *Elector) Run(ctx context.Context) {
 	_, _ = e.openLeaseStream(ctx) // The call stores the stream ID, so that a change of the stream is noticed.
-	next := time.NewTicker(e.bounds.Claim / renewals)
+	next := time.NewTicker(e.bounds.LeaseLifetime / renewals)
 	defer next.Stop()
-	seen := standbyWatch{vacant: vacantLeases * e.bounds.Claim}
+	seen := standbyWatch{vacant: vacantLeases * e.bounds.LeaseLifetime}
 	for {
 		select {
 		case <-ctx.Done():
@@ -204,7 +204,7 @@ func (e *Elector) Run(ctx context.Context) {
 		var err error
 		switch {
 		case !pinned:
-			err = e.requestTermIfVacant(ctx, &seen)
+			err = e.requestTermIfLeaseExpired(ctx, &seen)
 		case leased:
 			err = e.RenewLease(ctx, term)
 		}

@@ -15,7 +15,7 @@ func TestElectorMakesOneReplicaLeader(t *testing.T) {
 	b.deliver()
 	await(t, "the first replica leads", first.IsLeader)
 	other := b.start(b.connect())
-	if left, err := first.LeaseRemaining(); err != nil || left > takeover.Claim {
+	if left, err := first.LeaseRemaining(); err != nil || left > takeover.LeaseLifetime {
 		t.Errorf("got %s left, %v", left, err)
 	}
 	if other.IsLeader() {
@@ -29,18 +29,18 @@ func TestElectorMakesOneReplicaLeader(t *testing.T) {
 	await(t, "the other replica leads", other.IsLeader)
 }
 
-func TestElectorWaitsUntilTheLeaseOfItsPredecessorHasExpired(t *testing.T) {
+func TestElectorWaitsUntilLeaseOfPredecessorHasExpired(t *testing.T) {
 	b := newTestStreams(t)
 	sent := b.publishLease("killed")
 	replica := b.start(b.connect())
 	b.deliver()
 	await(t, "the replica leads", replica.IsLeader)
-	if waited := time.Since(sent); waited < takeover.Claim {
-		t.Errorf("got a leader after %s, want %s at least", waited, takeover.Claim)
+	if waited := time.Since(sent); waited < takeover.LeaseLifetime {
+		t.Errorf("got a leader after %s, want %s at least", waited, takeover.LeaseLifetime)
 	}
 }
 
-func TestElectorThatResignsEarlyLeavesTheWaitToItsSuccessor(t *testing.T) {
+func TestElectorThatResignsEarlyLeavesWaitToSuccessor(t *testing.T) {
 	b := newTestStreams(t)
 	sent := b.publishLease("killed")
 	first := b.start(b.connect())
@@ -50,13 +50,13 @@ func TestElectorThatResignsEarlyLeavesTheWaitToItsSuccessor(t *testing.T) {
 	next := b.start(b.connect())
 	b.deliver()
 	await(t, "the next replica leads", next.IsLeader)
-	if waited := time.Since(sent); waited < takeover.Claim {
-		t.Errorf("got a leader after %s, want %s at least", waited, takeover.Claim)
+	if waited := time.Since(sent); waited < takeover.LeaseLifetime {
+		t.Errorf("got a leader after %s, want %s at least", waited, takeover.LeaseLifetime)
 	}
 }
 
 // A second term that begins while the first still waits must not shorten the wait.
-func TestElectorWaitsAsLongInATermThatReplacesOneBeforeItOpened(t *testing.T) {
+func TestElectorWaitsFullTimeInTermThatReplacesUnopenedTerm(t *testing.T) {
 	b := newTestStreams(t)
 	sent := b.publishLease("killed")
 	replica := b.start(b.connect())
@@ -65,17 +65,17 @@ func TestElectorWaitsAsLongInATermThatReplacesOneBeforeItOpened(t *testing.T) {
 	b.repin()
 	b.deliver()
 	await(t, "the replica leads", replica.IsLeader)
-	if waited := time.Since(sent); waited < takeover.Claim {
-		t.Errorf("got a leader after %s, want %s at least", waited, takeover.Claim)
+	if waited := time.Since(sent); waited < takeover.LeaseLifetime {
+		t.Errorf("got a leader after %s, want %s at least", waited, takeover.LeaseLifetime)
 	}
-	for until := time.Now().Add(takeover.Claim); time.Now().Before(until); <-time.After(time.Millisecond) {
+	for until := time.Now().Add(takeover.LeaseLifetime); time.Now().Before(until); <-time.After(time.Millisecond) {
 		if !replica.IsLeader() {
 			t.Fatal("the term ended with the preparation of the one before")
 		}
 	}
 }
 
-func TestElectorReportsATermThatItCannotOpen(t *testing.T) {
+func TestElectorReportsTermThatItCannotOpen(t *testing.T) {
 	b := newTestStreams(t)
 	cut := b.connect()
 	cut.Conn().Close()

@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/leader"
 )
 
-func TestFenceSendsChangesOnlyDuringATerm(t *testing.T) {
+func TestFenceSendsChangesOnlyDuringTerm(t *testing.T) {
 	nobody := leader.NewElector(nil, "test", takeover, slog.New(slog.DiscardHandler))
 	reached := 0
 	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
@@ -59,7 +59,7 @@ func TestFenceSendsChangesOnlyDuringATerm(t *testing.T) {
 	}
 }
 
-func TestFenceCancelsACallWhenTheLeaseExpires(t *testing.T) {
+func TestFenceCancelsCallWhenLeaseExpires(t *testing.T) {
 	b := newTestStreams(t)
 	js := b.connect()
 	replica := b.start(js)
@@ -70,7 +70,7 @@ func TestFenceCancelsACallWhenTheLeaseExpires(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer api.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*takeover.Claim)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*takeover.LeaseLifetime)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, api.URL, http.NoBody)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestFenceCancelsACallWhenTheLeaseExpires(t *testing.T) {
 }
 
 // A canceled call may still take effect, so a call must not be canceled while the lease is valid.
-func TestFenceKeepsACallWhileTheLeaseIsRenewed(t *testing.T) {
+func TestFenceKeepsCallWhileLeaseIsRenewed(t *testing.T) {
 	b := newTestStreams(t)
 	replica := b.start(b.connect())
 	b.deliver()
@@ -94,7 +94,7 @@ func TestFenceKeepsACallWhileTheLeaseIsRenewed(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
-		case <-time.After(takeover.Claim + time.Second): // longer than a lease is valid
+		case <-time.After(takeover.LeaseLifetime + time.Second): // longer than a lease is valid
 		}
 	}))
 	defer api.Close()

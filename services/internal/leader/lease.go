@@ -11,14 +11,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// previousLeaseHolder is the author of the newest lease on the stream.
-type previousLeaseHolder int
+// leaseAuthor is the author of the newest lease on the stream.
+type leaseAuthor int
 
 const (
-	// nobody means that there is no lease, or that the last leader resigned.
-	nobody previousLeaseHolder = iota
-	ourselves
-	another
+	// noAuthor means that there is no lease, or that the last leader resigned.
+	noAuthor leaseAuthor = iota
+	thisReplica
+	otherReplica
 )
 
 // RenewLease publishes the first lease of a term, or renews it. A renewal expects this replica's own lease as the
@@ -31,12 +31,12 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	e.mu.Lock()
 	own, again := e.leaseSequence, e.expiry > 0
 	e.mu.Unlock()
-	last, before := own, ourselves
+	last, before := own, thisReplica
 	look := func() (err error) {
 		last, before, err = e.readLastLease(ctx)
 		// This replica's previous lease was lost, so another replica may have held a lease before it.
-		if !again && before == ourselves && last != own {
-			before = another
+		if !again && before == thisReplica && last != own {
+			before = otherReplica
 		}
 		return err
 	}
@@ -50,7 +50,7 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	if isNewerLeaseErr(err) {
 		// The newest lease is not this replica's own, so the term is over. Otherwise the lease was stored and only the
 		// answer was lost.
-		if err = look(); err == nil && again && before != ourselves {
+		if err = look(); err == nil && again && before != thisReplica {
 			e.endTerm(term)
 			e.log.InfoContext(ctx, "another replica has taken over")
 			return nil
@@ -65,11 +65,11 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.leaseSequence = lease.Sequence; before == another {
-		e.vacated = bootclock.Now() + e.bounds.Claim
+	if e.leaseSequence = lease.Sequence; before == otherReplica {
+		e.vacated = bootclock.Now() + e.bounds.LeaseLifetime
 	}
 	if e.pinID != "" && e.term == term {
-		e.expiry = sent + e.bounds.Claim
+		e.expiry = sent + e.bounds.LeaseLifetime
 	}
 	return nil
 }
@@ -89,21 +89,21 @@ func (e *Elector) publishLease(ctx context.Context, text string, last uint64) (*
 }
 
 // readLastLease returns the newest lease. The answer may be outdated; then NATS refuses the next lease.
-func (e *Elector) readLastLease(ctx context.Context) (sequence uint64, by previousLeaseHolder, err error) {
+func (e *Elector) readLastLease(ctx context.Context) (sequence uint64, by leaseAuthor, err error) {
 	stream, err := e.openLeaseStream(ctx)
 	if err != nil {
-		return 0, nobody, err
+		return 0, noAuthor, err
 	}
 	msg, err := stream.GetLastMsgForSubject(ctx, topology.LeaseSubject(e.service))
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return 0, nobody, nil
+		return 0, noAuthor, nil
 	case err != nil:
-		return 0, nobody, fmt.Errorf("read the last claim: %w", err)
+		return 0, noAuthor, fmt.Errorf("read the last claim: %w", err)
 	case string(msg.Data) == e.id:
-		by = ourselves
+		by = thisReplica
 	case len(msg.Data) > 0:
-		by = another
+		by = otherReplica
 	}
 	return msg.Sequence, by, nil
 }
@@ -119,7 +119,7 @@ func (e *Elector) openLeaseStream(ctx context.Context) (jetstream.Stream, error)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.streamID != "" && e.streamID != streamID {
-		e.vacated = bootclock.Now() + e.bounds.Claim
+		e.vacated = bootclock.Now() + e.bounds.LeaseLifetime
 	}
 	e.streamID = streamID
 	return stream, nil
@@ -147,7 +147,7 @@ func (e *Elector) Resign(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := stream.UnpinConsumer(ctx, e.service, topology.Group); err != nil {
+	if err := stream.UnpinConsumer(ctx, e.service, topology.PriorityGroup); err != nil {
 		return fmt.Errorf("unpin: %w", err)
 	}
 	return nil

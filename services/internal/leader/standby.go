@@ -39,12 +39,12 @@ func (s *standbyWatch) observeLease(lease uint64, now time.Duration) bool {
 	return true
 }
 
-// requestTermIfVacant requests the term if no replica renews the lease: it publishes a message to the service.
+// requestTermIfLeaseExpired requests the term if no replica renews the lease: it publishes a message to the service.
 // JetStream pins a replica only when it delivers a message. If the leader died, there may be no other message to
 // deliver.
-func (e *Elector) requestTermIfVacant(ctx context.Context, seen *standbyWatch) error {
+func (e *Elector) requestTermIfLeaseExpired(ctx context.Context, seen *standbyWatch) error {
 	now := bootclock.Now()
-	if now-seen.looked < e.bounds.Claim {
+	if now-seen.looked < e.bounds.LeaseLifetime {
 		return nil
 	}
 	seen.looked = now

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestStandbyRequestsATermLessOftenWhenNoReplicaTakesIt(t *testing.T) {
+func TestStandbyRequestsTermLessOftenWhileUntaken(t *testing.T) {
 	const vacant = 6 * time.Second
 	seen := standbyWatch{vacant: vacant}
 	var asked []time.Duration

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Limiter limits concurrent calls. The others wait.
-type Limiter struct {
+// ConcurrencyLimiter limits concurrent calls. The others wait.
+type ConcurrencyLimiter struct {
 	share func(held, free int) bool
 
 	mu   sync.Mutex
@@ -28,13 +28,13 @@ type waiter struct {
 
 // New returns a limiter for n calls at a time. share reports whether an owner that holds some slots may get another one
 // while so many are free.
-func New(n int, share func(held, free int) bool) *Limiter {
-	return &Limiter{share: share, free: n, held: map[string]int{}}
+func New(n int, share func(held, free int) bool) *ConcurrencyLimiter {
+	return &ConcurrencyLimiter{share: share, free: n, held: map[string]int{}}
 }
 
 // Acquire waits for a slot until ctx ends. The caller must call release. The empty owner stands for unknown ones, which
 // have no share.
-func (l *Limiter) Acquire(ctx context.Context, owner string) (release func(), err error) {
+func (l *ConcurrencyLimiter) Acquire(ctx context.Context, owner string) (release func(), err error) {
 	w := &waiter{owner, make(chan struct{})}
 	l.mu.Lock()
 	l.waiting = append(l.waiting, w)
@@ -52,7 +52,7 @@ func (l *Limiter) Acquire(ctx context.Context, owner string) (release func(), er
 }
 
 // grantSlots gives free slots to waiters that may have one, in order. The caller holds the lock.
-func (l *Limiter) grantSlots() {
+func (l *ConcurrencyLimiter) grantSlots() {
 	l.waiting = slices.DeleteFunc(l.waiting, func(w *waiter) bool {
 		if l.free == 0 || w.owner != "" && !l.share(l.held[w.owner], l.free) {
 			return false
@@ -65,7 +65,7 @@ func (l *Limiter) grantSlots() {
 }
 
 // releaseSlot returns the slot of a waiter or ends its wait. Its owner's other waiters then go to the end.
-func (l *Limiter) releaseSlot(w *waiter) {
+func (l *ConcurrencyLimiter) releaseSlot(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(l.waiting, w); i >= 0 {
@@ -76,12 +76,12 @@ func (l *Limiter) releaseSlot(w *waiter) {
 	if l.held[w.owner]--; l.held[w.owner] == 0 {
 		delete(l.held, w.owner)
 	}
-	l.moveToEnd(w.owner)
+	l.moveWaitersToEnd(w.owner)
 	l.grantSlots()
 }
 
-// moveToEnd lets the waiters of an owner wait behind all others. The caller holds the lock.
-func (l *Limiter) moveToEnd(owner string) {
+// moveWaitersToEnd lets the waiters of an owner wait behind all others. The caller holds the lock.
+func (l *ConcurrencyLimiter) moveWaitersToEnd(owner string) {
 	var others, own []*waiter
 	for _, w := range l.waiting {
 		if w.owner == owner && owner != "" {

@@ -16,12 +16,12 @@ const (
 )
 
 // newEighths returns a limiter in which an owner may hold an eighth of the free slots.
-func newEighths() *Limiter {
+func newEighths() *ConcurrencyLimiter {
 	return New(slots, func(held, free int) bool { return held*mostOfOne < free })
 }
 
 // hold takes a slot and keeps it until ctx ends.
-func hold(ctx context.Context, s *Limiter, namespace string, got func()) {
+func hold(ctx context.Context, s *ConcurrencyLimiter, namespace string, got func()) {
 	release, err := s.Acquire(ctx, namespace)
 	if err != nil {
 		return
@@ -31,7 +31,7 @@ func hold(ctx context.Context, s *Limiter, namespace string, got func()) {
 	release()
 }
 
-func TestHoweverMuchSomeNamespacesAskAnotherIsServedAtOnce(t *testing.T) {
+func TestBusyNamespacesDoNotDelayAnotherNamespace(t *testing.T) {
 	for _, busy := range []int{1, slots / mostOfOne, 16} {
 		t.Run(fmt.Sprint(busy), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestHoweverMuchSomeNamespacesAskAnotherIsServedAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhoHasNothingIsServedBeforeWhoHasSomething(t *testing.T) {
+func TestOwnerWithoutSlotIsServedBeforeOwnerWithSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newEighths()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -87,7 +87,7 @@ func TestWhoHasNothingIsServedBeforeWhoHasSomething(t *testing.T) {
 	})
 }
 
-func TestAnOwnerWithManyCallsWaitsBehindALaterOne(t *testing.T) {
+func TestOwnerWithManyCallsWaitsBehindLaterOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(1, func(held, _ int) bool { return held < 1 })
 		var served []string

@@ -292,7 +292,7 @@ func TestReferenceAcceptsMerge(t *testing.T) {
 	CheckRandomHistories(t, seeds.RoundCount(t, 20), 2, func() SystemUnderTest { return newSimpleMerge("") })
 }
 
-func TestReferenceFindsThatADocumentBreaksOthers(t *testing.T) {
+func TestReferenceFindsDocumentThatBreaksOthers(t *testing.T) {
 	added := rareHistories()[1]
 	if err := findDifference(added, func() SystemUnderTest { return newSimpleMerge("") }); err != nil {
 		t.Error(err)

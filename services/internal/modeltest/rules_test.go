@@ -25,7 +25,7 @@ func TestReferenceKeepsDocumentThatWasValidWithoutModel(t *testing.T) {
 }
 
 // A union in a last live text does not get a lost member back, even if another document defines the type.
-func TestVocabularyLeavesOutLostMembers(t *testing.T) {
+func TestSharedNamesOmitLostMembers(t *testing.T) {
 	const text = "resourceTypes:\n- {name: box, idPrefix: idbox}\n- {name: doc, idPrefix: iddoc}\nunions:\n- {name: places, resourceTypes: [{name: box}, {name: doc}]}\n"
 	o := &objectClaims{name: "policydocument/d0", document: true, text: text + "actions: [{name: look}]\n", memory: lastLiveText{text: text}}
 	s := &historyStep{texts: newCachingParser(), before: newOwnedDefinitions(), after: newOwnedDefinitions(), list: []*objectClaims{o}}
@@ -38,7 +38,7 @@ func TestVocabularyLeavesOutLostMembers(t *testing.T) {
 
 // A text cannot need a relation of a former twin if it owns the type that the twin declares, too: the relation goes
 // with the type.
-func TestReferenceExpectsNoTextThatNeedsARelationOfAFormerTwin(t *testing.T) {
+func TestReferenceDoesNotExpectTextThatNeedsRelationOfFormerTwin(t *testing.T) {
 	o := &objectClaims{name: "authorizationmodel/m0", text: "new", now: map[string]string{"box": "type box", "user#watcher": "[box#viewer]"}}
 	twin := &objectClaims{name: "authorizationmodel/m1", text: "old", last: map[string]string{"box": "type box", "box#viewer": "[user]"}}
 	s := &historyStep{after: newOwnedDefinitions(), list: []*objectClaims{o, twin}, objects: map[string]*objectClaims{o.name: o, twin.name: twin}}
@@ -51,7 +51,7 @@ func TestReferenceExpectsNoTextThatNeedsARelationOfAFormerTwin(t *testing.T) {
 }
 
 // A document refers only to relations of documents.
-func TestReferenceExpectsNoDocumentThatNeedsARelationOfAModule(t *testing.T) {
+func TestReferenceDoesNotExpectDocumentThatNeedsRelationOfModule(t *testing.T) {
 	const text = "actionBindings:\n- {actionName: look, typeName: shelf, conditions: [{relationshipAction: {relation: parent, actionName: look}}]}\n"
 	for owner, want := range map[string]bool{"authorizationmodel/m0": false, "policydocument/d1": true} {
 		o := &objectClaims{name: "policydocument/d2", document: true, text: text, now: map[string]string{"shelf#look": "look from parent"}}

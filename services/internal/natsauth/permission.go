@@ -40,7 +40,9 @@ func PasswordVariable(user string) string {
 	return "NATS_PASSWORD_" + strings.ToUpper(strings.ReplaceAll(user, "-", "_"))
 }
 
-func newSubjectRight(why string, subjects ...string) SubjectRight { return SubjectRight{why, subjects} }
+func newSubjectRight(reason string, subjects ...string) SubjectRight {
+	return SubjectRight{reason, subjects}
+}
 
 // prefixNames returns each name with the prefix.
 func prefixNames(prefix string, names ...string) []string {

@@ -98,7 +98,7 @@ func (u *userConnection) fetchOne() string {
 	if err != nil {
 		u.t.Fatal(err)
 	}
-	request := fmt.Sprintf(`{"batch":1,"expires":%d,"group":%q}`, time.Minute, topology.Group)
+	request := fmt.Sprintf(`{"batch":1,"expires":%d,"group":%q}`, time.Minute, topology.PriorityGroup)
 	if err := u.conn.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+topology.Changes+"."+topology.ImpliedRole, inbox.Subject, []byte(request)); err != nil {
 		u.t.Fatal(err)
 	}

@@ -58,12 +58,12 @@ func watcherUser() ServiceUser {
 				prefixNames(streamAPI+"MSG.DELETE.", changes, letters)...),
 			newSubjectRight("The watcher reads the progress of each service.", prefixNames(consumerAPI+"INFO."+changes+".", durableNames()...)...),
 		},
-		Deny: []SubjectRight{denyDurables("")},
+		Deny: []SubjectRight{newDurableDenial("")},
 	}
 }
 
 func readerUser(service string) ServiceUser {
-	return ServiceUser{Service: service, Publish: informerRights(service), Deny: []SubjectRight{denyDurables(service)}}
+	return ServiceUser{Service: service, Publish: informerRights(service), Deny: []SubjectRight{newDurableDenial(service)}}
 }
 
 // informerRights returns the rights that an informer needs.
@@ -92,7 +92,7 @@ func consumerUser(service string) ServiceUser {
 			newSubjectRight("Replicas elect a leader.", topology.LeaseSubject(service), direct+changes+"."+topology.LeaseSubject(service)),
 			newSubjectRight("The service reads its own results.", direct+results+"."+topology.ResultsFilter(service)),
 		),
-		Deny: []SubjectRight{denyDurables(service)},
+		Deny: []SubjectRight{newDurableDenial(service)},
 	}
 	return u
 }
@@ -106,9 +106,9 @@ func readStreamSubjects(stream, filter string) []string {
 	return []string{consumerAPI + "CREATE." + stream + ".*." + filter, consumerAPI + "MSG.NEXT." + stream + ".*", consumerAPI + "DELETE." + stream + ".*"}
 }
 
-// denyDurables denies rights on durable consumers, because the wildcard for random consumer names also matches their
-// names. A service may create and read its own durable consumer, but not delete it.
-func denyDurables(service string) SubjectRight {
+// newDurableDenial denies rights on durable consumers, because the wildcard for random consumer names also matches
+// their names. A service may create and read its own durable consumer, but not delete it.
+func newDurableDenial(service string) SubjectRight {
 	right := SubjectRight{Why: "The user never deletes a durable consumer and never uses one of another service."}
 	for _, durable := range durableNames() {
 		name := topology.Changes + "." + durable

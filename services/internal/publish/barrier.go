@@ -19,28 +19,28 @@ var (
 )
 
 // PublishBarrier publishes a barrier and returns its sequence. The stream accepts it only if the last barrier has the
-// expected sequence; otherwise the error is [ErrRefused].
+// expected sequence; otherwise the error is [ErrUnexpectedBarrier].
 //
 // PublishBarrier sends nothing without a connection, because the NATS client would send the barrier later. It sends
 // nothing while [Publisher.MayHaveLostMessages] returns true.
-func (p *Publisher) PublishBarrier(ctx context.Context, b *eventv1.Barrier, expected uint64) (sequence uint64, err error) {
+func (p *Publisher) PublishBarrier(ctx context.Context, b *eventv1.Barrier, expectedSequence uint64) (sequence uint64, err error) {
 	data, err := proto.Marshal(b)
 	if err != nil {
 		return 0, fmt.Errorf("encode barrier: %w", err)
 	}
-	connection, before := p.connectionNumber(), p.uncovered.Swap(0)
+	connection, before := p.connectionNumber(), p.connectionWithoutBarrier.Swap(0)
 	switch {
 	case before > 0 && before <= connection:
 		err = errUnproven
 	case !p.js.Conn().IsConnected():
 		err = errDisconnected
 	default:
-		sequence, err = p.sendBarrier(ctx, b.GetCluster(), data, expected)
+		sequence, err = p.sendBarrier(ctx, b.GetCluster(), data, expectedSequence)
 	}
 	if before > 0 && (err != nil || p.connectionNumber() != connection) {
-		p.markUncovered(before - 1)
+		p.recordMessageWithoutBarrier(before - 1)
 	}
-	if err != nil && !errors.Is(err, ErrRefused) {
+	if err != nil && !errors.Is(err, ErrUnexpectedBarrier) {
 		err = fault.Unavailable(err)
 	}
 	if err != nil {
@@ -56,10 +56,10 @@ func (p *Publisher) sendBarrier(ctx context.Context, cluster string, data []byte
 	case err == nil:
 		return ack.Sequence, nil
 	case isSequenceConflict(err):
-		return 0, ErrRefused
+		return 0, ErrUnexpectedBarrier
 	}
 	// The stream may have stored the barrier without an answer, and may lose it again.
-	p.markUncovered(connection)
+	p.recordMessageWithoutBarrier(connection)
 	return 0, fmt.Errorf("wait for the acknowledgement: %w", err)
 }
 
@@ -77,12 +77,12 @@ func (p *Publisher) PublishHaltBarrier(ctx context.Context, b *eventv1.Barrier) 
 	return ack.Sequence, nil
 }
 
-// markUncovered records that the stream stored a message over a connection and that no barrier has followed the
-// message.
-func (p *Publisher) markUncovered(connection uint64) {
+// recordMessageWithoutBarrier records that the stream stored a message over a connection and that no barrier has
+// followed the message.
+func (p *Publisher) recordMessageWithoutBarrier(connection uint64) {
 	for {
-		oldest := p.uncovered.Load()
-		if oldest > 0 && oldest <= connection+1 || p.uncovered.CompareAndSwap(oldest, connection+1) {
+		oldest := p.connectionWithoutBarrier.Load()
+		if oldest > 0 && oldest <= connection+1 || p.connectionWithoutBarrier.CompareAndSwap(oldest, connection+1) {
 			return
 		}
 	}
@@ -94,19 +94,19 @@ func (p *Publisher) markUncovered(connection uint64) {
 //
 // The next barrier would not detect the loss, because it only expects the last barrier.
 func (p *Publisher) MayHaveLostMessages() bool {
-	uncovered := p.uncovered.Load()
+	uncovered := p.connectionWithoutBarrier.Load()
 	return uncovered > 0 && uncovered <= p.connectionNumber()
 }
 
-// ResetUncovered makes [Publisher.MayHaveLostMessages] return false. The caller must compare the stream with the API
+// ResetLostMessages makes [Publisher.MayHaveLostMessages] return false. The caller must compare the stream with the API
 // server from now on.
-func (p *Publisher) ResetUncovered() { p.uncovered.Store(0) }
+func (p *Publisher) ResetLostMessages() { p.connectionWithoutBarrier.Store(0) }
 
 // connectionNumber returns the number of the present connection to NATS. Each reconnect increases it.
 func (p *Publisher) connectionNumber() uint64 { return p.js.Conn().Stats().Reconnects }
 
-// LastBarrier returns the newest barrier of a cluster and its sequence. The error is [ErrNone] if there is none. It is
-// [ErrMalformed] if the barrier cannot be decoded; sequence is valid in this case.
+// LastBarrier returns the newest barrier of a cluster and its sequence. The error is [ErrNoMessage] if there is none.
+// It is [ErrMalformed] if the barrier cannot be decoded; sequence is valid in this case.
 func (p *Publisher) LastBarrier(ctx context.Context, cluster string) (b *eventv1.Barrier, sequence uint64, err error) {
 	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
@@ -114,7 +114,7 @@ func (p *Publisher) LastBarrier(ctx context.Context, cluster string) (b *eventv1
 	}
 	msg, err := stream.GetLastMsgForSubject(ctx, topology.BarrierSubject(cluster))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, 0, fmt.Errorf("read the last barrier: %w", ErrNone)
+		return nil, 0, fmt.Errorf("read the last barrier: %w", ErrNoMessage)
 	}
 	if err != nil {
 		return nil, 0, fault.Unavailable(fmt.Errorf("read the last barrier: %w", err))

@@ -8,9 +8,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestPublisherWritesABarrierOnlyBehindTheExpectedOne(t *testing.T) {
+func TestPublisherWritesBarrierOnlyAfterExpectedBarrier(t *testing.T) {
 	p := New(bus(t, 0))
-	if b, _, err := p.LastBarrier(t.Context(), "local"); !errors.Is(err, ErrNone) {
+	if b, _, err := p.LastBarrier(t.Context(), "local"); !errors.Is(err, ErrNoMessage) {
 		t.Errorf("got %v, %v without a barrier, want ErrNone", b, err)
 	}
 	expected := uint64(0)
@@ -22,7 +22,7 @@ func TestPublisherWritesABarrierOnlyBehindTheExpectedOne(t *testing.T) {
 		if b, last, err := p.LastBarrier(t.Context(), "local"); err != nil || b.GetNumber() != number+1 || last != sequence {
 			t.Errorf("got %v at %d, %v; want number %d at %d", b, last, err, number+1, sequence)
 		}
-		if _, err := p.PublishBarrier(t.Context(), &eventv1.Barrier{Cluster: "local"}, expected); !errors.Is(err, ErrRefused) {
+		if _, err := p.PublishBarrier(t.Context(), &eventv1.Barrier{Cluster: "local"}, expected); !errors.Is(err, ErrUnexpectedBarrier) {
 			t.Errorf("got %v for a barrier that expects %d, want ErrRefused", err, expected)
 		}
 		expected = sequence
@@ -35,7 +35,7 @@ func TestPublisherWritesABarrierOnlyBehindTheExpectedOne(t *testing.T) {
 	}
 }
 
-func TestPublisherCoversNoMessageOfAnEarlierConnection(t *testing.T) {
+func TestBarrierDoesNotCoverMessageOfEarlierConnection(t *testing.T) {
 	p := New(bus(t, 0))
 	p.js.Conn().Reconnects = 1
 	for name, c := range map[string]struct {
@@ -47,12 +47,12 @@ func TestPublisherCoversNoMessageOfAnEarlierConnection(t *testing.T) {
 		"a message over an earlier connection": {[]uint64{0}, true},
 		"messages over both":                   {[]uint64{1, 0}, true},
 	} {
-		p.ResetUncovered()
+		p.ResetLostMessages()
 		for _, connection := range c.connections {
-			p.markUncovered(connection)
+			p.recordMessageWithoutBarrier(connection)
 		}
 		_, last, err := p.LastBarrier(t.Context(), "local")
-		if err != nil && !errors.Is(err, ErrNone) {
+		if err != nil && !errors.Is(err, ErrNoMessage) {
 			t.Fatal(err)
 		}
 		if _, err := p.PublishBarrier(t.Context(), &eventv1.Barrier{Cluster: "local"}, last); (err != nil) != c.unproven {

@@ -71,7 +71,7 @@ func (p *Publisher) readFiltered(ctx context.Context, filter string, bodies bool
 	}
 	defer messages.Stop()
 	for {
-		at, goOn, err := readNext(ctx, messages, bodies, yield)
+		at, goOn, err := yieldNextMessage(ctx, messages, bodies, yield)
 		if err != nil || !goOn || at.NumPending == 0 && at.Sequence.Stream >= newest {
 			return err
 		}
@@ -102,7 +102,7 @@ func (p *Publisher) deleteConsumer(ctx context.Context, consumer jetstream.Consu
 	_ = p.js.DeleteConsumer(ctx, topology.Changes, consumer.CachedInfo().Name) // On error the server deletes it later.
 }
 
-func readNext(ctx context.Context, messages jetstream.MessagesContext, bodies bool,
+func yieldNextMessage(ctx context.Context, messages jetstream.MessagesContext, bodies bool,
 	yield func(StoredMessage, error) bool,
 ) (*jetstream.MsgMetadata, bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readStall, errStalled)
@@ -115,7 +115,7 @@ func readNext(ctx context.Context, messages jetstream.MessagesContext, bodies bo
 	if err != nil {
 		return nil, false, err
 	}
-	key, _, err := topology.ParseChangeSubject(msg.Subject())
+	key, _, err := topology.ParseChangeOrTombstoneSubject(msg.Subject())
 	if err != nil {
 		return meta, true, nil
 	}
@@ -129,20 +129,20 @@ func readNext(ctx context.Context, messages jetstream.MessagesContext, bodies bo
 
 var errStalled = errors.New("the stream stopped sending")
 
-// ReadOldest returns the oldest message of one resource, or [ErrNone].
-func (p *Publisher) ReadOldest(ctx context.Context, cluster string, r event.GroupResource) (Entry, error) {
+// ReadOldestEntry returns the oldest message of one resource, or [ErrNoMessage].
+func (p *Publisher) ReadOldestEntry(ctx context.Context, cluster string, r event.GroupResource) (Entry, error) {
 	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
 		return Entry{}, err
 	}
 	msg, err := stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(topology.CurrentStatesFilter(cluster, r)))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return Entry{}, fmt.Errorf("read a change of %s: %w", r, ErrNone)
+		return Entry{}, fmt.Errorf("read a change of %s: %w", r, ErrNoMessage)
 	}
 	if err != nil {
 		return Entry{}, fmt.Errorf("read a change of %s: %w", r, err)
 	}
-	key, _, err := topology.ParseChangeSubject(msg.Subject)
+	key, _, err := topology.ParseChangeOrTombstoneSubject(msg.Subject)
 	if err != nil {
 		return Entry{}, fmt.Errorf("sequence %d: %w: %w", msg.Sequence, ErrMalformed, err)
 	}

@@ -118,7 +118,7 @@ func TestReadAllEndsWithCaller(t *testing.T) {
 
 // Only the leader of the watcher creates a stream again. A read that waits for the stream would keep a leader from
 // ending its term.
-func TestReadAllEndsWhenTheStreamIsDeleted(t *testing.T) {
+func TestReadAllEndsWhenStreamIsDeleted(t *testing.T) {
 	p := New(bus(t, 0))
 	for i := range 1500 { // More than one batch.
 		mustPublish(t, p, state(fmt.Sprint(i), 1), 0, PublicationOptions{})
@@ -147,16 +147,16 @@ func TestReadAllEndsWhenTheStreamIsDeleted(t *testing.T) {
 func TestReadOldestFindsMessageOfResource(t *testing.T) {
 	p := New(bus(t, 0))
 	stores, models := kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource
-	if _, err := p.ReadOldest(t.Context(), "local", stores); !errors.Is(err, ErrNone) {
+	if _, err := p.ReadOldestEntry(t.Context(), "local", stores); !errors.Is(err, ErrNoMessage) {
 		t.Errorf("error is %v, want ErrNone", err)
 	}
 	ack := mustPublish(t, p, state("x", 5), 0, PublicationOptions{})
 	mustPublish(t, p, state("y", 6), 0, PublicationOptions{})
-	if head, err := p.ReadOldest(t.Context(), "local", stores); err != nil || head != ack.Entry {
+	if head, err := p.ReadOldestEntry(t.Context(), "local", stores); err != nil || head != ack.Entry {
 		t.Errorf("first is %+v, %v; want %+v", head, err, ack.Entry)
 	}
 	for _, r := range []event.GroupResource{models, {Resource: "stores"}} {
-		if _, err := p.ReadOldest(t.Context(), "local", r); !errors.Is(err, ErrNone) {
+		if _, err := p.ReadOldestEntry(t.Context(), "local", r); !errors.Is(err, ErrNoMessage) {
 			t.Errorf("error for %s is %v, want ErrNone", r, err)
 		}
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// OnAck sets the function that is called with the sequence of each change that the stream acknowledges. There is only
-// one such function; nil removes it.
-func (p *Publisher) OnAck(f func(sequence uint64)) {
+// SetOnAck sets the function that is called with the sequence of each change that the stream acknowledges. There is
+// only one such function; nil removes it.
+func (p *Publisher) SetOnAck(f func(sequence uint64)) {
 	p.onAck.Store(&f)
 }
 
-// notifyAcknowledged calls the function that [Publisher.OnAck] has set.
+// notifyAcknowledged calls the function that [Publisher.SetOnAck] has set.
 func (p *Publisher) notifyAcknowledged(sequence uint64) {
 	if f := p.onAck.Load(); f != nil && *f != nil {
 		(*f)(sequence)
@@ -33,9 +33,9 @@ func (p *Publisher) LastSequence(ctx context.Context) (uint64, error) {
 
 // FollowChanges calls take with the subject and sequence of every change of a cluster after the given sequence, until
 // an error. It reads no bodies.
-func (p *Publisher) FollowChanges(ctx context.Context, cluster string, behind uint64, take func(subject string, sequence uint64)) error {
+func (p *Publisher) FollowChanges(ctx context.Context, cluster string, after uint64, onChange func(subject string, sequence uint64)) error {
 	consumer, err := p.js.OrderedConsumer(ctx, topology.Changes, jetstream.OrderedConsumerConfig{
-		FilterSubjects: topology.ClusterFilters(cluster), DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: behind + 1,
+		FilterSubjects: topology.ClusterFilters(cluster), DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1,
 		HeadersOnly: true, InactiveThreshold: 2 * readStall, MaxResetAttempts: 1,
 	})
 	if err != nil {
@@ -56,6 +56,6 @@ func (p *Publisher) FollowChanges(ctx context.Context, cluster string, behind ui
 		if err != nil {
 			return fmt.Errorf("follow stream %s: %w", topology.Changes, err)
 		}
-		take(msg.Subject(), meta.Sequence.Stream)
+		onChange(msg.Subject(), meta.Sequence.Stream)
 	}
 }

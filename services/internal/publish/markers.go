@@ -28,19 +28,19 @@ func (p *Publisher) PublishMarker(ctx context.Context, m *eventv1.SnapshotMarker
 	return nil
 }
 
-// LastMarker returns the newest snapshot marker of a resource. The error is [ErrNone] if there is none, and
+// LastMarker returns the newest snapshot marker of a resource. The error is [ErrNoMessage] if there is none, and
 // [ErrMalformed] if it cannot be decoded.
 func (p *Publisher) LastMarker(ctx context.Context, cluster string, r event.GroupResource) (*eventv1.SnapshotMarker, error) {
 	stream, err := p.openStreamAtLeader(ctx, topology.Sync)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, fmt.Errorf("open stream %s: %w", topology.Sync, ErrNone)
+		return nil, fmt.Errorf("open stream %s: %w", topology.Sync, ErrNoMessage)
 	}
 	if err != nil {
 		return nil, fault.Unavailable(err)
 	}
 	msg, err := stream.GetLastMsgForSubject(ctx, topology.MarkerSubject(cluster, r))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, fmt.Errorf("read snapshot marker of %s: %w", r, ErrNone)
+		return nil, fmt.Errorf("read snapshot marker of %s: %w", r, ErrNoMessage)
 	}
 	if err != nil {
 		return nil, fault.Unavailable(fmt.Errorf("read snapshot marker of %s: %w", r, err))
@@ -81,7 +81,7 @@ func (p *Publisher) MarkedTargetKinds(ctx context.Context, cluster string) ([]ev
 			continue
 		}
 		switch m, err := p.LastMarker(ctx, cluster, of); {
-		case errors.Is(err, ErrNone), err == nil && m.GetWithdrawn():
+		case errors.Is(err, ErrNoMessage), err == nil && m.GetWithdrawn():
 		case err != nil && !errors.Is(err, ErrMalformed):
 			return nil, err
 		default:
@@ -91,9 +91,9 @@ func (p *Publisher) MarkedTargetKinds(ctx context.Context, cluster string) ([]ev
 	return marked, nil
 }
 
-// PurgeTargets removes all messages of a target kind from the stream. It returns the last sequence of the stream after
-// the purge.
-func (p *Publisher) PurgeTargets(ctx context.Context, cluster string, of event.GroupResource) (last uint64, err error) {
+// PurgeTargetKind removes all messages of a target kind from the stream. It returns the last sequence of the stream
+// after the purge.
+func (p *Publisher) PurgeTargetKind(ctx context.Context, cluster string, of event.GroupResource) (last uint64, err error) {
 	stream, err := p.js.Stream(ctx, topology.Changes)
 	if err != nil {
 		return 0, fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Changes, err))

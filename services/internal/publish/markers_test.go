@@ -28,7 +28,7 @@ func TestLastMarkerReturnsMarkerUntilDeleted(t *testing.T) {
 	if err := p.DeleteMarker(t.Context(), "local", stores); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := p.LastMarker(t.Context(), "local", stores); !errors.Is(err, ErrNone) {
+	if m, err := p.LastMarker(t.Context(), "local", stores); !errors.Is(err, ErrNoMessage) {
 		t.Errorf("marker is %v, %v; want ErrNone", m, err)
 	}
 	if m, err := p.LastMarker(t.Context(), "local", models); err != nil || m == nil {
@@ -43,7 +43,7 @@ func TestLastMarkerReturnsMarkerUntilDeleted(t *testing.T) {
 	if err := p.js.DeleteStream(t.Context(), topology.Sync); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.LastMarker(t.Context(), "local", models); !errors.Is(err, ErrNone) {
+	if _, err := p.LastMarker(t.Context(), "local", models); !errors.Is(err, ErrNoMessage) {
 		t.Errorf("error without a stream is %v, want ErrNone", err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 const (
 	// HeaderSchema holds the version of the wire format.
 	HeaderSchema = "Entail-Schema"
-	// HeaderMeaning holds [PublicationOptions.ContentHash].
-	HeaderMeaning = "Entail-Meaning"
+	// HeaderContentHash holds [PublicationOptions.ContentHash].
+	HeaderContentHash = "Entail-Meaning"
 
 	headerContentType = "Content-Type"
 	headerTraceparent = "traceparent"
@@ -24,8 +24,8 @@ const (
 const (
 	schema      = "1"
 	contentType = "application/protobuf"
-	// overhead bounds the size of all headers. The server counts them as part of the message.
-	overhead = 4 << 10
+	// maxHeaderBytes bounds the size of all headers. The server counts them as part of the message.
+	maxHeaderBytes = 4 << 10
 )
 
 // Entry describes a stored message by its headers. If another client wrote the message without these headers, only Key
@@ -50,7 +50,8 @@ func (h Entry) Change() event.Change {
 func entryOf(key event.Key, sequence uint64, header nats.Header) Entry {
 	return Entry{
 		Key: key, Sequence: sequence, Epoch: header.Get(topology.EpochHeader), UID: header.Get(topology.UIDHeader),
-		Version: header.Get(topology.VersionHeader), Deleted: header.Get(topology.OperationHeader) == topology.Delete, ContentHash: header.Get(HeaderMeaning),
+		Version: header.Get(topology.VersionHeader), Deleted: header.Get(topology.OperationHeader) == topology.Delete,
+		ContentHash: header.Get(HeaderContentHash),
 	}
 }
 
@@ -60,7 +61,7 @@ func (p *Publisher) encodeMessage(subject string, c event.Change, opts Publicati
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(data)) > p.js.Conn().MaxPayload()-overhead {
+	if int64(len(data)) > p.js.Conn().MaxPayload()-maxHeaderBytes {
 		c.Object, c.Omitted = nil, true
 		if data, err = c.Marshal(); err != nil {
 			return nil, err
@@ -70,7 +71,7 @@ func (p *Publisher) encodeMessage(subject string, c event.Change, opts Publicati
 	msg.Header.Set(headerContentType, contentType)
 	msg.Header.Set(HeaderSchema, schema)
 	if opts.ContentHash != "" {
-		msg.Header.Set(HeaderMeaning, opts.ContentHash)
+		msg.Header.Set(HeaderContentHash, opts.ContentHash)
 	}
 	if c.Traceparent != "" {
 		msg.Header.Set(headerTraceparent, c.Traceparent)

@@ -16,19 +16,19 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// attempts bounds the conflicts with other writers in one call.
-const attempts = 8
+// maxConflicts bounds the conflicts with other writers in one call.
+const maxConflicts = 8
 
 var (
-	// ErrNone means that a subject holds no message.
-	ErrNone = errors.New("nothing on the bus")
+	// ErrNoMessage means that a subject holds no message.
+	ErrNoMessage = errors.New("nothing on the bus")
 	// ErrMalformed means that a message is not a valid change of its subject.
 	ErrMalformed = errors.New("malformed message on the bus")
 
-	// ErrRefused means that the last barrier on the stream is not the expected one.
-	ErrRefused = errors.New("the stream holds another barrier")
-	// ErrChanged means that the subject of a forced change no longer holds the expected message.
-	ErrChanged = errors.New("the message to correct was replaced meanwhile")
+	// ErrUnexpectedBarrier means that the last barrier on the stream is not the expected one.
+	ErrUnexpectedBarrier = errors.New("the stream holds another barrier")
+	// ErrMessageReplaced means that the subject of a forced change no longer holds the expected message.
+	ErrMessageReplaced = errors.New("the message to correct was replaced meanwhile")
 
 	errContended = errors.New("other writers are faster")
 )
@@ -36,10 +36,10 @@ var (
 // Publisher writes changes, snapshot markers and barriers.
 type Publisher struct {
 	js jetstream.JetStream
-	// uncovered is 1 + the number of the oldest connection over which a change was acknowledged since the last
-	// barrier. It is 0 if no change was acknowledged since.
-	uncovered atomic.Uint64
-	// onAck is set by [Publisher.OnAck].
+	// connectionWithoutBarrier is 1 + the number of the oldest connection over which a change was acknowledged since the
+	// last barrier. It is 0 if no change was acknowledged since.
+	connectionWithoutBarrier atomic.Uint64
+	// onAck is set by [Publisher.SetOnAck].
 	onAck atomic.Pointer[func(uint64)]
 }
 
@@ -53,8 +53,8 @@ type PublicationOptions struct {
 	// Replay publishes a state again that is already stored, so that consumers process it again.
 	Replay bool
 	// Force stores the change even if the expected message has a newer version. If the subject holds another message,
-	// the error is [ErrChanged]; the caller must then read the API server again, because that message may be newer.
-	// Only the leader may use Force, to correct the stream.
+	// the error is [ErrMessageReplaced]; the caller must then read the API server again, because that message may be
+	// newer. Only the leader may use Force, to correct the stream.
 	Force bool
 	// MetadataOnly keeps the bodies of objects out of tombstones.
 	MetadataOnly bool
@@ -77,8 +77,8 @@ type Ack struct {
 // If the subject holds another message, c replaces it only if c is newer; otherwise Ack.Stale is true and Ack
 // describes the stored message. If the stored message has another UID or epoch, PublishChange first stores its
 // tombstone (see [Publisher.PublishTombstone]). It omits an object that is too large for NATS.
-func (p *Publisher) PublishChange(ctx context.Context, c event.Change, expected uint64, opts PublicationOptions) (Ack, error) {
-	return p.publishIfExpected(ctx, topology.ChangeSubject(c.Key), c, expected, opts)
+func (p *Publisher) PublishChange(ctx context.Context, c event.Change, expectedSequence uint64, opts PublicationOptions) (Ack, error) {
+	return p.publishIfExpected(ctx, topology.ChangeSubject(c.Key), c, expectedSequence, opts)
 }
 
 // PublishTombstone stores the deletion of an object whose name another object has now. Such a tombstone has its own
@@ -97,11 +97,11 @@ func (p *Publisher) publishIfExpected(ctx context.Context, subject string, c eve
 	if err != nil {
 		return Ack{}, err
 	}
-	id := c.ID()
+	id := c.DeduplicationID()
 	if opts.Replay || opts.Force {
 		id = uniqueMessageID(c)
 	}
-	for range attempts {
+	for range maxConflicts {
 		connection := p.connectionNumber()
 		pub, err := p.js.PublishMsg(ctx, msg, publishOptions(c, id, expected, opts)...)
 		switch {
@@ -111,16 +111,16 @@ func (p *Publisher) publishIfExpected(ctx context.Context, subject string, c eve
 			id = uniqueMessageID(c)
 			continue
 		case err == nil:
-			p.markUncovered(connection)
+			p.recordMessageWithoutBarrier(connection)
 			p.notifyAcknowledged(pub.Sequence)
 			return Ack{Entry: entryOf(c.Key, pub.Sequence, msg.Header)}, nil
 		case !isSequenceConflict(err):
 			return Ack{}, fault.Unavailable(fmt.Errorf("publish %s: %w", c.Key, err))
 		case opts.Force:
-			return Ack{}, fault.Unavailable(fmt.Errorf("publish %s: %w", c.Key, ErrChanged))
+			return Ack{}, fault.Unavailable(fmt.Errorf("publish %s: %w", c.Key, ErrMessageReplaced))
 		}
 		stored, err := p.readLastMessage(ctx, subject, c.Key)
-		if done, err := resolveConflict(c, stored, err, opts); done || err != nil {
+		if done, err := isStoredNewEnough(c, stored, err, opts); done || err != nil {
 			return Ack{Entry: stored.Entry, Stale: done}, err
 		}
 		if err := p.publishReplacedTombstone(ctx, stored.Change, c, opts); err != nil {
@@ -128,7 +128,7 @@ func (p *Publisher) publishIfExpected(ctx context.Context, subject string, c eve
 		}
 		expected = stored.Sequence
 	}
-	return Ack{}, fault.Unavailable(fmt.Errorf("publish %s, %d attempts: %w", c.Key, attempts, errContended))
+	return Ack{}, fault.Unavailable(fmt.Errorf("publish %s, %d attempts: %w", c.Key, maxConflicts, errContended))
 }
 
 // publishReplacedTombstone stores a tombstone of the state that c replaces. It stores nothing if c is a later state or
@@ -143,11 +143,11 @@ func (p *Publisher) publishReplacedTombstone(ctx context.Context, old, c event.C
 	return p.PublishTombstone(ctx, old, opts)
 }
 
-// resolveConflict decides a conflict with the stored message. done means that the stored state is the same or newer,
+// isStoredNewEnough decides a conflict with the stored message. done means that the stored state is the same or newer,
 // so c is not written.
-func resolveConflict(c event.Change, stored StoredMessage, err error, opts PublicationOptions) (done bool, _ error) {
+func isStoredNewEnough(c event.Change, stored StoredMessage, err error, opts PublicationOptions) (done bool, _ error) {
 	switch {
-	case errors.Is(err, ErrNone), errors.Is(err, ErrMalformed):
+	case errors.Is(err, ErrNoMessage), errors.Is(err, ErrMalformed):
 		return false, nil
 	case err != nil:
 		return false, err
@@ -158,7 +158,7 @@ func resolveConflict(c event.Change, stored StoredMessage, err error, opts Publi
 	}
 }
 
-func uniqueMessageID(c event.Change) string { return c.ID() + "/" + nuid.Next() }
+func uniqueMessageID(c event.Change) string { return c.DeduplicationID() + "/" + nuid.Next() }
 
 // isSequenceConflict reports whether an expected sequence was wrong. A replicated stream returns a second error code
 // while another message on the subject is being stored.

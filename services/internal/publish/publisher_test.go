@@ -26,7 +26,7 @@ func TestPublishChangeRoundTripsHeaders(t *testing.T) {
 	}
 	for header, want := range map[string]string{
 		"Nats-Msg-Id": "local/epoch/uid-a.b/7/upsert", "Content-Type": "application/protobuf", HeaderSchema: "1",
-		topology.EpochHeader: "epoch", topology.UIDHeader: "uid-a.b", topology.VersionHeader: "7", topology.OperationHeader: "upsert", HeaderMeaning: "m", "traceparent": c.Traceparent,
+		topology.EpochHeader: "epoch", topology.UIDHeader: "uid-a.b", topology.VersionHeader: "7", topology.OperationHeader: "upsert", HeaderContentHash: "m", "traceparent": c.Traceparent,
 	} {
 		if got := msg.Header.Get(header); got != want {
 			t.Errorf("header %s is %q, want %q", header, got, want)
@@ -73,7 +73,7 @@ func TestPublishChangeResolvesConflictByNewerState(t *testing.T) {
 	}
 }
 
-func TestPublishChangeOfDeposedLeaderOverwritesNothing(t *testing.T) {
+func TestPublishChangeOfDeposedLeaderDoesNotOverwrite(t *testing.T) {
 	js := bus(t, 0)
 	deposed, leader := New(js), New(js)
 	old := mustPublish(t, deposed, state("x", 1), 0, PublicationOptions{})
@@ -138,7 +138,7 @@ func TestRemoveMessageRepairsSubjectWithoutObject(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.LastChange(t.Context(), key("x")); !errors.Is(err, ErrNone) {
+	if _, err := p.LastChange(t.Context(), key("x")); !errors.Is(err, ErrNoMessage) {
 		t.Errorf("last: %v, want ErrNone", err)
 	}
 }
@@ -165,7 +165,7 @@ func TestTombstoneExpires(t *testing.T) {
 	deadline := time.Now().Add(time.Minute)
 	for {
 		_, err := p.LastChange(t.Context(), key("x"))
-		if errors.Is(err, ErrNone) {
+		if errors.Is(err, ErrNoMessage) {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -188,8 +188,8 @@ func TestPublishChangeOmitsTooLargeObject(t *testing.T) {
 		want bool
 	}{
 		"small":        {size: 1000},
-		"just fits":    {size: maxPayload - overhead - 200},
-		"just too big": {size: maxPayload - overhead, want: true},
+		"just fits":    {size: maxPayload - maxHeaderBytes - 200},
+		"just too big": {size: maxPayload - maxHeaderBytes, want: true},
 		"huge":         {size: 1_400_000, want: true},
 	} {
 		c := state(strings.ReplaceAll(name, " ", "-"), 1)

@@ -60,12 +60,12 @@ func TestConcurrentPublishersNeverPublishOlderState(t *testing.T) {
 }
 
 // A forced change may come from an old answer of the API server.
-func TestForcedChangeReplacesOnlyTheExpectedMessage(t *testing.T) {
+func TestForcedChangeReplacesOnlyExpectedMessage(t *testing.T) {
 	p := New(bus(t, 0))
 	forged := mustPublish(t, p, state("a", 99999), 0, PublicationOptions{})
 	newest := mustPublish(t, p, state("a", 7), forged.Sequence, PublicationOptions{Force: true})
 	for name, c := range map[string]event.Change{"an older state": state("a", 6), "a deletion": deletedState("a", 6)} {
-		if _, err := p.PublishChange(t.Context(), c, forged.Sequence, PublicationOptions{Force: true}); !errors.Is(err, ErrChanged) {
+		if _, err := p.PublishChange(t.Context(), c, forged.Sequence, PublicationOptions{Force: true}); !errors.Is(err, ErrMessageReplaced) {
 			t.Errorf("%s: got %v, want ErrChanged", name, err)
 		}
 		if last := mustLast(t, p, "a"); last.Sequence != newest.Sequence {

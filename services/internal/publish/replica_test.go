@@ -104,7 +104,7 @@ func TestMissingMessageIsReadFromStreamLeader(t *testing.T) {
 	}
 	mustLast(t, p, "x")
 	mustPublish(t, p, state("x", 2), 99, PublicationOptions{})
-	if _, err := p.ReadOldest(t.Context(), "local", key("x").GroupResource); err != nil {
+	if _, err := p.ReadOldestEntry(t.Context(), "local", key("x").GroupResource); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.LastMarker(t.Context(), "local", key("x").GroupResource); err != nil {

@@ -12,7 +12,7 @@ const temporarilyUnavailable jetstream.ErrorCode = 10008
 // IsServerResponse reports whether JetStream itself answered, even with a refusal. Another server or client would then
 // get the same answer.
 func IsServerResponse(err error) bool {
-	if err == nil || errors.Is(err, errContended) || errors.Is(err, ErrNone) || errors.Is(err, ErrMalformed) {
+	if err == nil || errors.Is(err, errContended) || errors.Is(err, ErrNoMessage) || errors.Is(err, ErrMalformed) {
 		return true
 	}
 	api, ok := errors.AsType[*jetstream.APIError](err)

@@ -24,7 +24,7 @@ func TestIsServerResponse(t *testing.T) {
 	}{
 		"yes":                            {nil, true},
 		"others were faster":             {fmt.Errorf("8 attempts: %w", errContended), true},
-		"there is nothing":               {fmt.Errorf("read: %w", ErrNone), true},
+		"there is nothing":               {fmt.Errorf("read: %w", ErrNoMessage), true},
 		"what is there says nothing":     {fmt.Errorf("read: %w", ErrMalformed), true},
 		"too many consumers":             {refused(10026), true},
 		"no such stream":                 {refused(jetstream.JSErrCodeStreamNotFound), true},
@@ -42,7 +42,7 @@ func TestIsServerResponse(t *testing.T) {
 	}
 }
 
-func TestRemoveMalformedKeepsValidChanges(t *testing.T) {
+func TestRemoveMalformedMessageKeepsValidChanges(t *testing.T) {
 	p := New(bus(t, 0))
 	put := func(subject, data string) uint64 {
 		t.Helper()
@@ -66,7 +66,7 @@ func TestRemoveMalformedKeepsValidChanges(t *testing.T) {
 		"what is not there":                 {squatter, 9999, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			removed, err := p.RemoveMalformed(t.Context(), test.subject, test.sequence)
+			removed, err := p.RemoveMalformedMessage(t.Context(), test.subject, test.sequence)
 			if err != nil || removed != test.removed {
 				t.Fatalf("removed %t, %v; want %t", removed, err, test.removed)
 			}
@@ -89,17 +89,17 @@ func TestPublisherFailsWithoutStream(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"the newest of an object": func() error { _, err := p.LastChange(t.Context(), key("x")); return err },
 		"a message is removed":    func() error { return p.RemoveMessage(t.Context(), 1) },
-		"a malformed one":         func() error { _, err := p.RemoveMalformed(t.Context(), "entail.changes.x", 1); return err },
+		"a malformed one":         func() error { _, err := p.RemoveMalformedMessage(t.Context(), "entail.changes.x", 1); return err },
 		"a marker is taken back":  func() error { return p.DeleteMarker(t.Context(), "local", r) },
 	} {
 		if err := call(); !fault.IsUnavailable(err) || !errors.Is(err, jetstream.ErrStreamNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := p.StreamID(t.Context()); !errors.Is(err, ErrNone) || fault.IsUnavailable(err) {
+	if _, err := p.StreamID(t.Context()); !errors.Is(err, ErrNoMessage) || fault.IsUnavailable(err) {
 		t.Errorf("which life of the stream it is: %v", err)
 	}
-	if _, err := p.LastMarker(t.Context(), "local", r); !errors.Is(err, ErrNone) {
+	if _, err := p.LastMarker(t.Context(), "local", r); !errors.Is(err, ErrNoMessage) {
 		t.Errorf("the last marker: %v", err)
 	}
 	for _, err := range p.ReadAll(t.Context(), "local", r, false) {
@@ -151,17 +151,17 @@ func TestReplayNeverRestoresOlderState(t *testing.T) {
 		"a replay of the same is published": {c: is, stored: is, replay: true},
 		"a replay of an older is not":       {c: old, stored: is, replay: true, done: true},
 	} {
-		done, err := resolveConflict(test.c, StoredMessage{Change: test.stored}, nil, PublicationOptions{Replay: test.replay})
+		done, err := isStoredNewEnough(test.c, StoredMessage{Change: test.stored}, nil, PublicationOptions{Replay: test.replay})
 		if err != nil || done != test.done {
 			t.Errorf("%s: done %t, %v", name, done, err)
 		}
 	}
-	for _, err := range []error{ErrNone, ErrMalformed} {
-		if done, err := resolveConflict(old, StoredMessage{}, err, PublicationOptions{}); done || err != nil {
+	for _, err := range []error{ErrNoMessage, ErrMalformed} {
+		if done, err := isStoredNewEnough(old, StoredMessage{}, err, PublicationOptions{}); done || err != nil {
 			t.Errorf("where nothing is: %t, %v", done, err)
 		}
 	}
-	if _, err := resolveConflict(old, StoredMessage{}, nats.ErrTimeout, PublicationOptions{}); !errors.Is(err, nats.ErrTimeout) {
+	if _, err := isStoredNewEnough(old, StoredMessage{}, nats.ErrTimeout, PublicationOptions{}); !errors.Is(err, nats.ErrTimeout) {
 		t.Errorf("where nobody answers: %v", err)
 	}
 }

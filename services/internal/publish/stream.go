@@ -13,11 +13,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// StreamID returns the creation time of the stream of changes, or [ErrNone] if there is no stream.
+// StreamID returns the creation time of the stream of changes, or [ErrNoMessage] if there is no stream.
 func (p *Publisher) StreamID(ctx context.Context) (string, error) {
 	stream, err := p.js.Stream(ctx, topology.Changes)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return "", fmt.Errorf("open stream %s: %w", topology.Changes, ErrNone)
+		return "", fmt.Errorf("open stream %s: %w", topology.Changes, ErrNoMessage)
 	}
 	if err != nil {
 		return "", fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Changes, err))
@@ -46,7 +46,7 @@ type StoredMessage struct {
 	Refused error
 }
 
-// LastChange returns the newest message of k. The error is [ErrNone] if there is none. It is [ErrMalformed] if the
+// LastChange returns the newest message of k. The error is [ErrNoMessage] if there is none. It is [ErrMalformed] if the
 // message cannot be decoded; Sequence is valid in this case.
 func (p *Publisher) LastChange(ctx context.Context, k event.Key) (StoredMessage, error) {
 	return p.readLastMessage(ctx, topology.ChangeSubject(k), k)
@@ -59,7 +59,7 @@ func (p *Publisher) readLastMessage(ctx context.Context, subject string, k event
 	}
 	msg, err := stream.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return StoredMessage{}, fmt.Errorf("read last change of %s: %w", k, ErrNone)
+		return StoredMessage{}, fmt.Errorf("read last change of %s: %w", k, ErrNoMessage)
 	}
 	if err != nil {
 		return StoredMessage{}, fault.Unavailable(fmt.Errorf("read last change of %s: %w", k, err))
@@ -71,8 +71,8 @@ func (p *Publisher) readLastMessage(ctx context.Context, subject string, k event
 	return stored, nil
 }
 
-// ReadTombstone returns the message at a sequence of a tombstone's own subject. The error is [ErrNone] if the message
-// no longer exists.
+// ReadTombstone returns the message at a sequence of a tombstone's own subject. The error is [ErrNoMessage] if the
+// message no longer exists.
 func (p *Publisher) ReadTombstone(ctx context.Context, subject string, sequence uint64) (StoredMessage, error) {
 	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *Publisher) ReadTombstone(ctx context.Context, subject string, sequence 
 	}
 	msg, err := stream.GetMsg(ctx, sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && msg.Subject != subject {
-		return StoredMessage{}, fmt.Errorf("read message %d: %w", sequence, ErrNone)
+		return StoredMessage{}, fmt.Errorf("read message %d: %w", sequence, ErrNoMessage)
 	}
 	if err != nil {
 		return StoredMessage{}, fault.Unavailable(fmt.Errorf("read message %d of %s: %w", sequence, topology.Changes, err))
@@ -102,9 +102,9 @@ func (p *Publisher) openStreamAtLeader(ctx context.Context, name string) (jetstr
 	return stream, nil
 }
 
-// RemoveMalformed deletes a message if it is on the given subject and cannot be decoded. Otherwise every reader of the
-// stream would receive it again. It reports whether it deleted the message.
-func (p *Publisher) RemoveMalformed(ctx context.Context, subject string, sequence uint64) (bool, error) {
+// RemoveMalformedMessage deletes a message if it is on the given subject and cannot be decoded. Otherwise every reader
+// of the stream would receive it again. It reports whether it deleted the message.
+func (p *Publisher) RemoveMalformedMessage(ctx context.Context, subject string, sequence uint64) (bool, error) {
 	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
 		return false, fault.Unavailable(err)

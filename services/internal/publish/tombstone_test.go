@@ -34,7 +34,7 @@ func tombstones(t *testing.T, p *Publisher) (found []event.Change) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, uid, err := topology.ParseChangeSubject(msg.Subject)
+		_, uid, err := topology.ParseChangeOrTombstoneSubject(msg.Subject)
 		if err != nil || uid == "" {
 			continue
 		}
@@ -97,7 +97,7 @@ func TestTombstonePrecedesNewObjectOfName(t *testing.T) {
 	}
 }
 
-func TestTombstoneOfMetadataOnlyKindHasNoContent(t *testing.T) {
+func TestTombstoneOfMetadataOnlyKindDropsContent(t *testing.T) {
 	p := New(bus(t, 0))
 	mustPublish(t, p, stateOfOtherObject("a", 1), 0, PublicationOptions{})
 	mustPublish(t, p, stateOfOtherObject("b", 2), 0, PublicationOptions{MetadataOnly: true})

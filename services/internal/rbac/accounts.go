@@ -17,28 +17,28 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Lease is the name of the Lease by which the watcher's replicas elect their leader.
-const Lease = "entail-watcher"
+// WatcherLease is the name of the Lease by which the watcher's replicas elect their leader.
+const WatcherLease = "entail-watcher"
 
-// Accounts returns the accounts of all services.
-func Accounts() []Account {
-	return []Account{watcherAccount(), storeSyncAccount(), tupleSyncAccount(), impliedRoleAccount(), webhookAccount(), opensearchSyncAccount()}
+// ServiceAccounts returns the accounts of all services.
+func ServiceAccounts() []ServiceAccount {
+	return []ServiceAccount{watcherAccount(), storeSyncAccount(), tupleSyncAccount(), impliedRoleAccount(), webhookAccount(), opensearchSyncAccount()}
 }
 
-func watcherAccount() Account {
+func watcherAccount() ServiceAccount {
 	var all []event.GroupResource
 	for _, kind := range kinds.ConsumedKinds() {
 		all = append(all, kind.GroupResource)
 	}
 	group := coordinationv1.GroupName
-	return Account{
+	return ServiceAccount{
 		Service: topology.Watcher,
 		Everywhere: slices.Concat(rightsOfEveryService(), []Right{eventsRight()},
 			rightsOnKinds("The watcher publishes every change. A replay reads one object.",
 				verbList("get", "list", "watch"), all)),
 		Own: []Right{
 			resourceRight("Replicas elect a leader by a Lease. RBAC cannot restrict a creation to a name.", verbList("create"), group, "leases"),
-			restrictToName(resourceRight("The leader renews the Lease.", verbList("get", "update"), group, "leases"), Lease),
+			withResourceName(resourceRight("The leader renews the Lease.", verbList("get", "update"), group, "leases"), WatcherLease),
 		},
 		Targets: true,
 		Secrets: []Right{resourceRight("The watcher publishes that a Secret changed, if an object names it. It publishes no content of a Secret.",
@@ -46,10 +46,10 @@ func watcherAccount() Account {
 	}
 }
 
-func storeSyncAccount() Account {
+func storeSyncAccount() ServiceAccount {
 	group := corev1alpha1.GroupVersion.Group
 	bindings, documents, protected := kinds.APIBindings().GroupResource, kinds.PolicyDocuments().GroupResource, kinds.ProtectedResources().GroupResource
-	return Account{
+	return ServiceAccount{
 		Service: topology.StoreSync,
 		Everywhere: slices.Concat(rightsOfEveryService(), largeObjectRights(topology.StoreSync), []Right{
 			eventsRight(),
@@ -81,10 +81,10 @@ func storeSyncAccount() Account {
 	}
 }
 
-func tupleSyncAccount() Account {
+func tupleSyncAccount() ServiceAccount {
 	group, owners := corev1alpha1.GroupVersion.Group, []string{corev1alpha1.Stores, corev1alpha1.AuthorizationModels}
 	iam := kinds.IAMRoles().GroupResource
-	return Account{
+	return ServiceAccount{
 		Service: topology.TupleSync,
 		Everywhere: slices.Concat(rightsOfEveryService(), largeObjectRights(topology.TupleSync), []Right{
 			eventsRight(),
@@ -107,9 +107,9 @@ func tupleSyncAccount() Account {
 	}
 }
 
-func impliedRoleAccount() Account {
+func impliedRoleAccount() ServiceAccount {
 	rules, bindings, roles := kinds.ImpliedRoles().GroupResource, kinds.RoleBindings().GroupResource, kinds.Roles().GroupResource
-	return Account{
+	return ServiceAccount{
 		Service: topology.ImpliedRole,
 		Everywhere: slices.Concat(rightsOfEveryService(), largeObjectRights(topology.ImpliedRole), []Right{
 			eventsRight(),
@@ -128,8 +128,8 @@ func impliedRoleAccount() Account {
 	}
 }
 
-func webhookAccount() Account {
-	return Account{
+func webhookAccount() ServiceAccount {
+	return ServiceAccount{
 		Service: topology.Webhook, Everywhere: slices.Concat(rightsOfEveryService(), largeObjectRights(topology.Webhook),
 			[]Right{webhookRegistrationRight("entail-webhook")}),
 		Own: []Right{webhookCertificateRight("entail-webhook")},
@@ -138,17 +138,17 @@ func webhookAccount() Account {
 
 // webhookRegistrationRight returns the right of a service to register its admission webhooks.
 func webhookRegistrationRight(configuration string) Right {
-	return restrictToName(resourceRight("The service registers its admission webhooks.", verbList("get", "update", "patch", "create"),
+	return withResourceName(resourceRight("The service registers its admission webhooks.", verbList("get", "update", "patch", "create"),
 		admissionregistrationv1.GroupName, "validatingwebhookconfigurations"), configuration)
 }
 
 func webhookCertificateRight(configuration string) Right {
-	return restrictToName(resourceRight("Replicas share the certificate of the webhooks in this Secret.",
+	return withResourceName(resourceRight("Replicas share the certificate of the webhooks in this Secret.",
 		verbList("get", "patch", "create"), corev1.GroupName, "secrets"),
 		configuration+"-admission")
 }
 
-func opensearchSyncAccount() Account {
+func opensearchSyncAccount() ServiceAccount {
 	declared := []string{opensearchv1.Users, opensearchv1.Roles, opensearchv1.Bindings, opensearchv1.Tenants, opensearchv1.ActionGroups}
 	rights := []Right{eventsRight()}
 	for _, group := range []string{opensearchv1.GroupVersion.Group, opensearchv1.LegacyGroup} {
@@ -159,7 +159,7 @@ func opensearchSyncAccount() Account {
 	rights = append(rights, statusRight(opensearchv1.GroupVersion.Group, opensearchv1.Clusters),
 		resourceRight("opensearch-sync records the data of an object in an annotation. Admission requires this verb for that.", verbList("record"),
 			opensearchv1.GroupVersion.Group, declared...))
-	return Account{
+	return ServiceAccount{
 		Service: topology.OpensearchSync, Everywhere: slices.Concat(rightsOfEveryService(), largeObjectRights(topology.OpensearchSync), rights),
 		Secrets: []Right{resourceRight("Secrets hold the passwords of users and the credentials of clusters.", verbList("get"),
 			corev1.GroupName, "secrets")},
@@ -170,7 +170,7 @@ func opensearchSyncAccount() Account {
 func rightsOfEveryService() []Right {
 	create := verbList("create")
 	return []Right{
-		restrictToName(resourceRight("The UID of this namespace identifies the cluster.", verbList("get"), corev1.GroupName, "namespaces"),
+		withResourceName(resourceRight("The UID of this namespace identifies the cluster.", verbList("get"), corev1.GroupName, "namespaces"),
 			metav1.NamespaceSystem),
 		resourceRight("The service authenticates the callers of its query API.", create, authenticationv1.GroupName, "tokenreviews"),
 		resourceRight("The service checks the rights of these callers.", create, authorizationv1.GroupName, "subjectaccessreviews"),
@@ -183,7 +183,7 @@ func largeObjectRights(service string) []Right {
 	s, _ := topology.FindService(service)
 	large := slices.DeleteFunc(slices.Clone(s.Kinds), func(r event.GroupResource) bool {
 		kind, _ := kinds.ByResource(r)
-		return kind.Named
+		return kind.ReferencedOnly
 	})
 	return rightsOnKinds("The service reads objects that are too large for NATS.", verbList("get"), large)
 }

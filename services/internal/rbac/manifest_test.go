@@ -14,7 +14,7 @@ import (
 const header = "# Generated from the table in services/internal/rbac by `make generate`: change it there.\n"
 
 // Manifest returns the account and its rights as YAML for kubectl apply.
-func (a Account) Manifest() ([]byte, error) {
+func (a ServiceAccount) Manifest() ([]byte, error) {
 	out := bytes.NewBufferString(header)
 	if err := writeManifests(out, a.manifestObjects()); err != nil {
 		return nil, fmt.Errorf("encoding the account of %s: %w", a.Service, err)
@@ -22,7 +22,7 @@ func (a Account) Manifest() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func (a Account) manifestObjects() []any {
+func (a ServiceAccount) manifestObjects() []any {
 	account := corev1.ServiceAccount{TypeMeta: typeMeta(corev1.SchemeGroupVersion.String(), "ServiceAccount"), ObjectMeta: a.objectMeta(Namespace)}
 	objects := append([]any{account}, a.roleAndBinding("ClusterRole", "", a.Everywhere)...)
 	if len(a.Own) > 0 {
@@ -41,19 +41,19 @@ func (a Account) manifestObjects() []any {
 }
 
 // roleAndBinding returns a role of the given kind, and its binding to the account.
-func (a Account) roleAndBinding(kind, namespace string, rights []Right) []any {
+func (a ServiceAccount) roleAndBinding(kind, namespace string, rights []Right) []any {
 	name := "entail-" + a.Service
 	return []any{a.roleObject(kind, name, namespace, rights), a.bindingObject(kind, name, namespace, kind+"Binding")}
 }
 
-func (a Account) roleObject(kind, name, namespace string, rights []Right) roleManifest {
+func (a ServiceAccount) roleObject(kind, name, namespace string, rights []Right) roleManifest {
 	meta := a.objectMeta(namespace)
 	meta.Name = name
 	return roleManifest{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion.String(), kind), ObjectMeta: meta, Rules: rights}
 }
 
 // bindingObject returns the binding of a role to the account.
-func (a Account) bindingObject(kind, name, namespace, binding string) rbacv1.RoleBinding {
+func (a ServiceAccount) bindingObject(kind, name, namespace, binding string) rbacv1.RoleBinding {
 	meta := a.objectMeta(namespace)
 	meta.Name = name
 	return rbacv1.RoleBinding{
@@ -67,7 +67,7 @@ func (a Account) bindingObject(kind, name, namespace, binding string) rbacv1.Rol
 // is applied.
 func SecretBindingsManifest() ([]byte, error) {
 	var bindings []any
-	for _, a := range Accounts() {
+	for _, a := range ServiceAccounts() {
 		if len(a.Secrets) > 0 {
 			bindings = append(bindings, a.bindingObject("ClusterRole", a.SecretsRoleName(), "", "RoleBinding"))
 		}
@@ -79,7 +79,7 @@ func SecretBindingsManifest() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func (a Account) objectMeta(namespace string) metav1.ObjectMeta {
+func (a ServiceAccount) objectMeta(namespace string) metav1.ObjectMeta {
 	labels := map[string]string{"app.kubernetes.io/name": a.Service, "app.kubernetes.io/part-of": "entail"}
 	return metav1.ObjectMeta{Name: a.Service, Namespace: namespace, Labels: labels}
 }
@@ -102,7 +102,7 @@ func targetsClusterRole() any {
 }
 
 // targetsBinding binds that ClusterRole to the account.
-func (a Account) targetsBinding() any {
+func (a ServiceAccount) targetsBinding() any {
 	meta := a.objectMeta("")
 	meta.Name = targetsRole + "-" + a.Service
 	return rbacv1.ClusterRoleBinding{
@@ -115,7 +115,7 @@ func (a Account) targetsBinding() any {
 // PeopleRolesManifest returns the roles for people as YAML for kubectl apply.
 func PeopleRolesManifest() ([]byte, error) {
 	var objects []any
-	for _, r := range PeopleRoles() {
+	for _, r := range UserRoles() {
 		labels := map[string]string{"app.kubernetes.io/part-of": "entail"}
 		if r.PartOf != "" {
 			labels["rbac.authorization.k8s.io/aggregate-to-"+r.PartOf] = "true"

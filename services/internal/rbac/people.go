@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// PeopleRole is a ClusterRole for users.
-type PeopleRole struct {
+// UserRole is a ClusterRole for users.
+type UserRole struct {
 	Name string
 	// PartOf is the Kubernetes ClusterRole, such as view, into which the role is aggregated. If it is empty, the role
 	// must be bound separately.
@@ -19,13 +19,13 @@ type PeopleRole struct {
 	Rights []Right
 }
 
-// PeopleRoles returns the roles for users. No role that is part of a Kubernetes role lets users give away more rights
+// UserRoles returns the roles for users. No role that is part of a Kubernetes role lets users give away more rights
 // than they have.
 //
 // ImpliedRoles are part of admin, like RoleBindings, because implied-role checks that their author could bind the
 // implied roles. Roles for IAM bindings and tuples must be bound separately: IAM bindings may name any namespace, and
 // tuples can grant anything.
-func PeopleRoles() []PeopleRole {
+func UserRoles() []UserRole {
 	stores, models := kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource
 	documents, rules := kinds.PolicyDocuments().GroupResource, kinds.ImpliedRoles().GroupResource
 	var iam []event.GroupResource
@@ -44,7 +44,7 @@ func PeopleRoles() []PeopleRole {
 	all := slices.Concat(read, write)
 	extend := resourceRight("Admission requires the verb extend of authors of objects that extend a Store.",
 		verbList("get", "list", "watch", "extend"), stores.Group, stores.Resource)
-	return []PeopleRole{
+	return []UserRole{
 		{"entail-view", "view", rightsOnKinds("Readers see all declared objects and their statuses.", read,
 			slices.Concat([]event.GroupResource{stores, models, documents, rules}, iam, search))},
 		{"entail-edit", "edit", rightsOnKinds("A service registers its part of a policy. A policy alone gives no access.", write,

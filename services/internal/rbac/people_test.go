@@ -15,7 +15,7 @@ import (
 // roles include smaller ones.
 func kindsAllowedBy(verb string, partOf ...string) []string {
 	var resources []string
-	for _, r := range PeopleRoles() {
+	for _, r := range UserRoles() {
 		for _, right := range r.Rights {
 			if slices.Contains(partOf, r.PartOf) && slices.Contains(right.Verbs, verb) {
 				resources = append(resources, right.Resources...)
@@ -65,8 +65,8 @@ func TestAggregatedRolesGiveWriteRights(t *testing.T) {
 	}
 }
 
-func TestPeopleRolesGiveOnlyListedRights(t *testing.T) {
-	for _, r := range PeopleRoles() {
+func TestUserRolesGiveOnlyListedRights(t *testing.T) {
+	for _, r := range UserRoles() {
 		for _, right := range r.Rights {
 			text := strings.Join(slices.Concat(right.Verbs, right.APIGroups, right.Resources, right.NonResourceURLs), " ")
 			text = strings.ReplaceAll(strings.ReplaceAll(text, "policybindings", ""), "opensearchuserrolebindings", "")
@@ -82,7 +82,7 @@ func TestPeopleRolesGiveOnlyListedRights(t *testing.T) {
 	}
 }
 
-func TestPeopleRolesManifestIsGenerated(t *testing.T) {
+func TestUserRolesManifestIsGenerated(t *testing.T) {
 	want, err := PeopleRolesManifest()
 	if err != nil {
 		t.Fatal(err)

@@ -15,16 +15,16 @@ import (
 // Namespace is the namespace of the services in the shipped manifests.
 const Namespace = "entail-system"
 
-// Account is the service account of one service; it has the name of the service. It needs no right for discovery,
-// because the ClusterRole system:discovery gives this right to every authenticated user.
-type Account struct {
+// ServiceAccount is the service account of one service; it has the name of the service. It needs no right for
+// discovery, because the ClusterRole system:discovery gives this right to every authenticated user.
+type ServiceAccount struct {
 	Service string
 	// Everywhere lists rights in all namespaces and on cluster-scoped objects. Own lists rights in [Namespace].
 	Everywhere, Own []Right
 	// Targets means that the service may read the objects of the kinds in [TargetRolesManifest].
 	Targets bool
 	// Secrets lists rights on Secrets. They apply in the namespaces in which an operator binds the role
-	// [Account.SecretsRoleName].
+	// [ServiceAccount.SecretsRoleName].
 	Secrets []Right
 }
 
@@ -35,23 +35,25 @@ type Right struct {
 }
 
 // UserName returns the user name of the account at the API server.
-func (a Account) UserName() string { return "system:serviceaccount:" + Namespace + ":" + a.Service }
+func (a ServiceAccount) UserName() string {
+	return "system:serviceaccount:" + Namespace + ":" + a.Service
+}
 
 // SecretsRoleName returns the name of the ClusterRole with the account's rights on Secrets.
-func (a Account) SecretsRoleName() string {
+func (a ServiceAccount) SecretsRoleName() string {
 	return "entail-" + strings.TrimSuffix(a.Service, "-sync") + "-secrets"
 }
 
 // BindSecretsCommand returns the command that gives the account its rights on Secrets in a namespace.
-func (a Account) BindSecretsCommand(namespace string) string {
+func (a ServiceAccount) BindSecretsCommand(namespace string) string {
 	role := a.SecretsRoleName()
 	return fmt.Sprintf("kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", role, namespace, role, Namespace, a.Service)
 }
 
-// UserNames lists the user names of all accounts.
-func UserNames() []string {
+// AccountUserNames lists the user names of all accounts.
+func AccountUserNames() []string {
 	var users []string
-	for _, a := range Accounts() {
+	for _, a := range ServiceAccounts() {
 		users = append(users, a.UserName())
 	}
 	return users
@@ -62,8 +64,8 @@ func resourceRight(why string, verbs []string, group string, resources ...string
 	return Right{Why: why, PolicyRule: rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: resources}}
 }
 
-// restrictToName restricts r to the object with one name.
-func restrictToName(r Right, name string) Right {
+// withResourceName restricts r to the object with one name.
+func withResourceName(r Right, name string) Right {
 	r.ResourceNames = []string{name}
 	return r
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // words lists the rights of a as "verb resource.group/name".
-func (a Account) words() []string {
+func (a ServiceAccount) words() []string {
 	var words []string
 	for _, r := range slices.Concat(a.Everywhere, a.Own) {
 		for _, group := range r.APIGroups {
@@ -87,7 +87,7 @@ func TestServiceRightsAllowOnlyOwnWrites(t *testing.T) {
 				"patch opensearch"+kind+"."+group, "patch opensearch"+kind+"/status."+group)
 		}
 	}
-	for _, a := range Accounts() {
+	for _, a := range ServiceAccounts() {
 		got := slices.DeleteFunc(a.words(), func(right string) bool { return !isWriteRight(right) })
 		slices.Sort(got)
 		if slices.Sort(want[a.Service]); !slices.Equal(got, want[a.Service]) {
@@ -102,8 +102,8 @@ func isForeignSecretRight(right string) bool {
 		!strings.HasSuffix(right, " secrets./entail-store-sync-admission") && !strings.HasSuffix(right, " secrets./entail-webhook-admission")
 }
 
-func TestRightsHaveNoWildcards(t *testing.T) {
-	for _, a := range Accounts() {
+func TestRightsDoNotUseWildcards(t *testing.T) {
+	for _, a := range ServiceAccounts() {
 		for _, right := range a.words() {
 			if strings.ContainsAny(right, "*") || isForeignSecretRight(right) ||
 				strings.HasPrefix(right, "escalate ") || strings.HasPrefix(right, "impersonate ") {
@@ -120,7 +120,7 @@ func TestRightsHaveNoWildcards(t *testing.T) {
 
 func TestSecretRightsAreNamespaced(t *testing.T) {
 	want := map[string][]string{topology.Watcher: {"list", "watch"}, topology.OpensearchSync: {"get"}}
-	for _, a := range Accounts() {
+	for _, a := range ServiceAccounts() {
 		var verbs []string
 		for _, r := range a.Secrets {
 			if r.Why == "" || !slices.Equal(r.APIGroups, []string{""}) || !slices.Equal(r.Resources, []string{"secrets"}) || len(r.ResourceNames) > 0 {
@@ -143,7 +143,7 @@ func TestSecretRightsAreNamespaced(t *testing.T) {
 
 func TestConsumersCanReadTheirKinds(t *testing.T) {
 	for _, s := range slices.Concat(topology.DurableServices(), topology.ReaderServices()) {
-		i := slices.IndexFunc(Accounts(), func(a Account) bool { return a.Service == s.Name })
+		i := slices.IndexFunc(ServiceAccounts(), func(a ServiceAccount) bool { return a.Service == s.Name })
 		if i < 0 {
 			t.Errorf("%s has no account", s.Name)
 			continue
@@ -152,7 +152,7 @@ func TestConsumersCanReadTheirKinds(t *testing.T) {
 			if kind == kinds.Secrets().GroupResource { // Services have this right only where it is bound.
 				continue
 			}
-			if right := "get " + kind.String(); !slices.Contains(Accounts()[i].words(), right) {
+			if right := "get " + kind.String(); !slices.Contains(ServiceAccounts()[i].words(), right) {
 				t.Errorf("%s may not %s", s.Name, right)
 			}
 		}
@@ -160,7 +160,7 @@ func TestConsumersCanReadTheirKinds(t *testing.T) {
 }
 
 func TestManifestsAreGenerated(t *testing.T) {
-	for _, a := range Accounts() {
+	for _, a := range ServiceAccounts() {
 		want, err := a.Manifest()
 		if err != nil {
 			t.Fatal(err)

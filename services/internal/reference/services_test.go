@@ -17,7 +17,7 @@ func servicesPage(string) (string, error) {
 	var out strings.Builder
 	out.WriteString("# Services\n\nThis page lists the kinds that each service follows, the APIs that it serves, and all its rights. The accounts in " +
 		"[deploy/base](../../deploy/base) and the NATS users in [nats.conf](../../deploy/base/nats/nats.conf) are generated from the same tables.\n")
-	for _, account := range rbac.Accounts() {
+	for _, account := range rbac.ServiceAccounts() {
 		of := func(name string) bool { return name == account.Service }
 		w := deployspec.Workloads()[slices.IndexFunc(deployspec.Workloads(), func(w deployspec.Workload) bool { return of(w.Service) })]
 		user := natsauth.Users()[slices.IndexFunc(natsauth.Users(), func(u natsauth.ServiceUser) bool { return of(u.Service) })]

@@ -28,8 +28,8 @@ type outbox struct {
 	log *slog.Logger
 	// parallel bounds the messages in flight. With 1, the messages stay in order.
 	parallel int
-	// may reports whether publishing is allowed now.
-	may func() bool
+	// mayPublish reports whether publishing is allowed now.
+	mayPublish func() bool
 	// sending is held while messages are in flight.
 	sending sync.Mutex
 
@@ -48,7 +48,10 @@ type outgoingMessage struct {
 }
 
 func newOutbox(js jetstream.JetStream, log *slog.Logger, parallel int) *outbox {
-	return &outbox{js: js, log: log, parallel: parallel, may: func() bool { return true }, waiting: map[string]*outgoingMessage{}, more: make(chan struct{}, 1)}
+	return &outbox{
+		js: js, log: log, parallel: parallel, mayPublish: func() bool { return true },
+		waiting: map[string]*outgoingMessage{}, more: make(chan struct{}, 1),
+	}
 }
 
 // putMessage adds m. It replaces a waiting message with the same key.
@@ -127,7 +130,7 @@ func (o *outbox) runOutbox(ctx context.Context) {
 			}
 			continue
 		}
-		if !o.may() {
+		if !o.mayPublish() {
 			backoff.Sleep(ctx, delays.Min)
 			continue
 		}
@@ -146,7 +149,7 @@ func (o *outbox) runOutbox(ctx context.Context) {
 func (o *outbox) flushOnce() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
-	for messages := o.nextBatch(); len(messages) > 0 && o.may() && o.js.Conn().IsConnected(); messages = o.nextBatch() {
+	for messages := o.nextBatch(); len(messages) > 0 && o.mayPublish() && o.js.Conn().IsConnected(); messages = o.nextBatch() {
 		if err := o.publishBatch(ctx, messages); err != nil {
 			o.log.WarnContext(ctx, "messages not published before the end", slog.Int("waiting", len(messages)), slog.Any("error", err))
 			return

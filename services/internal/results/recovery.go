@@ -20,7 +20,7 @@ const maxSkip = 64
 
 // Run publishes until ctx ends. If the stream has lost results, Run calls Forget and then lost. The callback must
 // report all results again.
-func (p *Publisher) Run(ctx context.Context, lost func()) {
+func (p *Publisher) Run(ctx context.Context, onLost func()) {
 	var publishing sync.WaitGroup
 	publishing.Go(func() { p.outbox.runOutbox(ctx) })
 	defer publishing.Wait()
@@ -30,7 +30,7 @@ func (p *Publisher) Run(ctx context.Context, lost func()) {
 		}
 		p.log.WarnContext(ctx, "results are lost; saying all of them again")
 		p.ResetReports()
-		lost()
+		onLost()
 	}
 }
 
@@ -50,7 +50,7 @@ func (p *Publisher) Flush() { p.outbox.flushOnce() }
 // detectLostResults looks up the result of one random object. The result must be missing in two checks, because a
 // replica of the stream may lag.
 func (p *Publisher) detectLostResults(ctx context.Context) bool {
-	key, ok := p.probeKey()
+	key, ok := p.chooseProbeKey()
 	if !ok {
 		return false
 	}
@@ -78,15 +78,15 @@ func (p *Publisher) detectLostResults(ctx context.Context) bool {
 }
 
 // recordStreamID stores the stream ID and reports whether it changed.
-func (p *Publisher) recordStreamID(incarnation string) bool {
-	before := p.incarnation
-	p.incarnation = incarnation
-	return before != "" && before != incarnation
+func (p *Publisher) recordStreamID(streamID string) bool {
+	before := p.streamID
+	p.streamID = streamID
+	return before != "" && before != streamID
 }
 
-// probeKey returns an object whose result must exist: the suspect, or a random object. It returns false if there is
-// none.
-func (p *Publisher) probeKey() (event.Key, bool) {
+// chooseProbeKey returns an object whose result must exist: the suspect, or a random object. It returns false if there
+// is none.
+func (p *Publisher) chooseProbeKey() (event.Key, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, ok := p.reported[p.suspect]; ok {

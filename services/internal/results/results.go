@@ -51,8 +51,8 @@ type Publisher struct {
 	outbox  *outbox
 	// interval is the time between two checks of the stream.
 	interval time.Duration
-	// incarnation is the creation time of the stream at the last check.
-	incarnation string
+	// streamID is the creation time of the stream at the last check.
+	streamID string
 
 	mu sync.Mutex
 	// reported holds a hash of the last result of each object.
@@ -64,12 +64,12 @@ type Publisher struct {
 
 // New returns the publisher of one service. [Publisher.Run] publishes only while may returns true, because a replica
 // that is no longer the leader would overwrite the results of the next leader.
-func New(js jetstream.JetStream, service string, may func() bool, log *slog.Logger) *Publisher {
+func New(js jetstream.JetStream, service string, mayPublish func() bool, log *slog.Logger) *Publisher {
 	p := &Publisher{
 		js: js, service: service, log: log, outbox: newOutbox(js, log, parallelResults), interval: time.Second,
 		reported: map[event.Key]uint64{}, seed: maphash.MakeSeed(),
 	}
-	p.outbox.may = may
+	p.outbox.mayPublish = mayPublish
 	return p
 }
 
@@ -87,7 +87,7 @@ type reportedFields struct {
 // deletion expires together with the tombstone.
 func (p *Publisher) Report(ctx context.Context, result Result) {
 	result.Message = truncate.Text(result.Message, maxMessage)
-	if !p.storeReport(result) {
+	if !p.recordReport(result) {
 		return
 	}
 	c := result.Change
@@ -115,8 +115,8 @@ func resultTTLOptions(c event.Change) []jetstream.PublishOpt {
 	return []jetstream.PublishOpt{jetstream.WithMsgTTL(max(time.Until(c.ExpiresAt), minTTL))}
 }
 
-// storeReport stores the hash of a result and reports whether the result differs from the last one of its object.
-func (p *Publisher) storeReport(result Result) bool {
+// recordReport stores the hash of a result and reports whether the result differs from the last one of its object.
+func (p *Publisher) recordReport(result Result) bool {
 	c := result.Change
 	is := reportedFields{uid: c.UID, generation: c.Generation, outcome: result.Outcome, message: result.Message}
 	if c.Generation == 0 {

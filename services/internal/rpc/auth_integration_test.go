@@ -44,7 +44,7 @@ func startCluster(t *testing.T) *reviewCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	users := append(rbac.UserNames(), "nobody")
+	users := append(rbac.AccountUserNames(), "nobody")
 	server, err := devserver.StartKubeLocal(t.Context(), devserver.KubeLocalConfig{Binary: binary, Dir: t.TempDir(), Users: users, UnsafeNoFsync: true})
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestAPIServerAuthorizesCallers(t *testing.T) {
 	handler := fakeStoreService{}.handler()
 	handler.access[storev1connect.StoreServiceGetModelProcedure] = RequireVerbOnPath("get", "/entail/status")
 	handler.access[storev1connect.StoreServiceListStoresProcedure] = RequireVerbOnPath("get", "/entail/other")
-	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.service }, handler)
+	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = AuthKubernetes, c.service }, handler)
 	const (
 		ok    = connect.Code(0)
 		get   = storev1connect.StoreServiceGetStoreProcedure
@@ -168,7 +168,7 @@ func TestAPIServerAuthorizesCallers(t *testing.T) {
 
 func TestReviewsAreCached(t *testing.T) {
 	c := startCluster(t)
-	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.service }, fakeStoreService{}.handler())
+	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = AuthKubernetes, c.service }, fakeStoreService{}.handler())
 	for range 100 {
 		if err := tr.call(t.Context(), storev1connect.StoreServiceGetStoreProcedure, "demo", c.token); err != nil {
 			t.Fatal(err)
@@ -181,7 +181,7 @@ func TestReviewsAreCached(t *testing.T) {
 
 func TestMissingReviewRightIsLogged(t *testing.T) {
 	c := startCluster(t)
-	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.nobody }, fakeStoreService{}.handler())
+	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = AuthKubernetes, c.nobody }, fakeStoreService{}.handler())
 	err := tr.call(t.Context(), storev1connect.StoreServiceGetStoreProcedure, "demo", c.token)
 	if connect.CodeOf(err) != connect.CodeInternal {
 		t.Fatalf("got %v", err)
@@ -191,7 +191,7 @@ func TestMissingReviewRightIsLogged(t *testing.T) {
 
 func TestStreamIsAuthorizedByRequest(t *testing.T) {
 	c := startCluster(t)
-	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.service }, tickingService{count: 1}.handler())
+	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = AuthKubernetes, c.service }, tickingService{count: 1}.handler())
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
 		t.Fatal(err)

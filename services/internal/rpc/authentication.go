@@ -19,25 +19,25 @@ import (
 type AuthMode string
 
 const (
-	// Kubernetes authenticates bearer tokens by TokenReview and authorizes procedures by SubjectAccessReview.
-	Kubernetes AuthMode = "kubernetes"
-	// None allows every caller. It is refused on an address that other machines can reach.
-	None AuthMode = "none"
+	// AuthKubernetes authenticates bearer tokens by TokenReview and authorizes procedures by SubjectAccessReview.
+	AuthKubernetes AuthMode = "kubernetes"
+	// AuthNone allows every caller. It is refused on an address that other machines can reach.
+	AuthNone AuthMode = "none"
 )
 
 // Validate returns an error for an unknown value.
 func (a AuthMode) Validate() error {
-	if a != Kubernetes && a != None {
-		return fmt.Errorf("authentication %q is unknown: use %q or %q", a, Kubernetes, None)
+	if a != AuthKubernetes && a != AuthNone {
+		return fmt.Errorf("authentication %q is unknown: use %q or %q", a, AuthKubernetes, AuthNone)
 	}
 	return nil
 }
 
 // checkAddress returns an error if every caller would be allowed on a public address.
 func (a AuthMode) checkAddress(address net.Addr) error {
-	if a == None && !isLoopback(address) {
+	if a == AuthNone && !isLoopback(address) {
 		return fmt.Errorf("authentication %q is for loopback only, and %s can be reached by others: "+
-			"listen on 127.0.0.1 or use authentication %q", None, address, Kubernetes)
+			"listen on 127.0.0.1 or use authentication %q", AuthNone, address, AuthKubernetes)
 	}
 	return nil
 }
@@ -91,9 +91,9 @@ func (r *accessReviewer) reviewToken(ctx context.Context, token string) (*authen
 		return nil, 0, reviewError("token", err)
 	}
 	if !review.Status.Authenticated {
-		return nil, refusedFor, nil
+		return nil, refusalCacheTTL, nil
 	}
-	return &review.Status.User, grantedFor, nil
+	return &review.Status.User, grantCacheTTL, nil
 }
 
 func unauthenticatedError(text string) error {

@@ -94,7 +94,7 @@ func (a authorizationInterceptor) checkAccess(ctx context.Context, procedure str
 }
 
 // checkRight returns an error for the caller if the caller lacks a right.
-func (r *accessReviewer) checkRight(ctx context.Context, who authenticatedCaller, right RequiredRight) error {
+func (r *accessReviewer) checkRight(ctx context.Context, caller authenticatedCaller, right RequiredRight) error {
 	if len(right.Name) > maxNameLength || len(right.Namespace) > maxNameLength {
 		return InvalidError("no object of Kubernetes has a name of more than %d characters", maxNameLength)
 	}
@@ -102,11 +102,11 @@ func (r *accessReviewer) checkRight(ctx context.Context, who authenticatedCaller
 		token tokenDigest
 		right RequiredRight
 	}
-	allowed, err := cachedReview(ctx, r, question{who.token, right}, func(ctx context.Context) (bool, time.Duration, error) {
-		return r.reviewAccess(ctx, who, right)
+	allowed, err := cachedReview(ctx, r, question{caller.token, right}, func(ctx context.Context) (bool, time.Duration, error) {
+		return r.reviewAccess(ctx, caller, right)
 	})
 	if err == nil && !allowed {
-		err = deniedError("user %q may not %s: ask for a role that allows it", who.user.Username, right)
+		err = deniedError("user %q may not %s: ask for a role that allows it", caller.user.Username, right)
 	}
 	return err
 }
@@ -130,9 +130,9 @@ func (r *accessReviewer) reviewAccess(ctx context.Context, who authenticatedCall
 		return false, 0, reviewError("right", err)
 	}
 	if !review.Status.Allowed {
-		return false, refusedFor, nil
+		return false, refusalCacheTTL, nil
 	}
-	return true, grantedFor, nil
+	return true, grantCacheTTL, nil
 }
 
 func deniedError(format string, args ...any) error {

@@ -102,7 +102,7 @@ func startReviewedServer(t *testing.T, handlers ...Handler) (*runningServer, *fa
 	t.Cleanup(server.Close)
 	kube := &rest.Config{Host: server.URL}
 	kube.ContentType = "application/json"
-	return serve(t, func(c *Config) { c.Auth, c.Kube = Kubernetes, kube }, handlers...), v
+	return serve(t, func(c *Config) { c.Auth, c.Kube = AuthKubernetes, kube }, handlers...), v
 }
 
 // getStore requests a store with an Authorization header.
@@ -188,11 +188,11 @@ func TestReviewCacheKeyHasTokenAndRight(t *testing.T) {
 	}
 }
 
-// TestNamesAreSuggestedToCallersThatMayListThem covers CheckRight, too.
-func TestNamesAreSuggestedToCallersThatMayListThem(t *testing.T) {
+// TestAddNameSuggestionsRequiresListRight covers CheckRight, too.
+func TestAddNameSuggestionsRequiresListRight(t *testing.T) {
 	stores := event.GroupResource{Group: "core.platform-mesh.io", Resource: "stores"}
 	get := func(ctx context.Context, r *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
-		return nil, SuggestNames(ctx, NotFoundError("there is no Store %q", r.GetName()), stores, r.GetName(), func() []string { return []string{"dem"} })
+		return nil, AddNameSuggestions(ctx, NotFoundError("there is no Store %q", r.GetName()), stores, r.GetName(), func() []string { return []string{"dem"} })
 	}
 	tr, v := startReviewedServer(t, fakeStoreService{get: get}.handler())
 	for _, test := range []struct {
@@ -302,7 +302,7 @@ func TestKubernetesAuthRequiresConfig(t *testing.T) {
 			t.Errorf("%s: %v", name, r)
 		}
 	}
-	for auth, wrong := range map[AuthMode]bool{Kubernetes: false, None: false, "": true, "basic": true} {
+	for auth, wrong := range map[AuthMode]bool{AuthKubernetes: false, AuthNone: false, "": true, "basic": true} {
 		if err := auth.Validate(); (err != nil) != wrong || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%q is unknown", auth)) {
 			t.Errorf("%q: %v", auth, err)
 		}

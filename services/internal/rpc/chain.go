@@ -15,7 +15,7 @@ import (
 // interceptorChain holds the interceptors of a call. The order is: authentication, trace, edge, validation,
 // authorization. Authentication runs before the request is decoded.
 type interceptorChain struct {
-	edge     *edgeInterceptor
+	edge     *boundaryInterceptor
 	reviewer *accessReviewer     // nil if callers are not authenticated
 	trace    connect.Interceptor // nil if calls are not traced
 	validate connect.Interceptor
@@ -27,10 +27,10 @@ func newInterceptorChain(cfg Config) (*interceptorChain, error) {
 		return nil, fmt.Errorf("making a validator of requests: %w", err)
 	}
 	c := &interceptorChain{validate: validate.NewInterceptor(validate.WithValidator(validator))}
-	if c.edge, err = newEdgeInterceptor(cfg.Log, cfg.Metrics); err != nil {
+	if c.edge, err = newBoundaryInterceptor(cfg.Log, cfg.Metrics); err != nil {
 		return nil, err
 	}
-	if cfg.Auth == Kubernetes {
+	if cfg.Auth == AuthKubernetes {
 		if c.reviewer, err = newAccessReviewer(cfg.Kube); err != nil {
 			return nil, err
 		}

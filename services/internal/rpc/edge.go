@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// edgeInterceptor bounds the time of a call, recovers from a panic, converts the error, and records the log and
+// boundaryInterceptor bounds the time of a call, recovers from a panic, converts the error, and records the log and
 // metrics. It wraps validation, authorization and the service.
-type edgeInterceptor struct {
+type boundaryInterceptor struct {
 	log      *slog.Logger
 	duration *prometheus.HistogramVec
 }
 
-func newEdgeInterceptor(log *slog.Logger, metrics prometheus.Registerer) (*edgeInterceptor, error) {
+func newBoundaryInterceptor(log *slog.Logger, metrics prometheus.Registerer) (*boundaryInterceptor, error) {
 	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "entail_rpc_duration_seconds",
 		Help:    "Seconds that calls to query APIs took, by procedure and result.",
@@ -27,10 +27,10 @@ func newEdgeInterceptor(log *slog.Logger, metrics prometheus.Registerer) (*edgeI
 	if err := metrics.Register(duration); err != nil {
 		return nil, fmt.Errorf("registering metrics of calls: %w", err)
 	}
-	return &edgeInterceptor{log: log, duration: duration}, nil
+	return &boundaryInterceptor{log: log, duration: duration}, nil
 }
 
-func (e *edgeInterceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+func (e *boundaryInterceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (response connect.AnyResponse, err error) {
 		ctx, cancel := context.WithTimeout(ctx, handlerTimeout)
 		defer cancel()
@@ -41,7 +41,7 @@ func (e *edgeInterceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-func (e *edgeInterceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+func (e *boundaryInterceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, streamTimeout)
 		defer cancel()
@@ -52,7 +52,7 @@ func (e *edgeInterceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc
 	}
 }
 
-func (e *edgeInterceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+func (e *boundaryInterceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return next
 }
 
@@ -64,7 +64,7 @@ func recoveredError(value any, err error) error {
 }
 
 // toCallerError returns the error for the caller. It logs the cause, because the caller may not receive it.
-func (e *edgeInterceptor) toCallerError(ctx context.Context, procedure string, started time.Time, err error) error {
+func (e *boundaryInterceptor) toCallerError(ctx context.Context, procedure string, started time.Time, err error) error {
 	took := time.Since(started)
 	if err == nil {
 		e.duration.WithLabelValues(procedure, "ok").Observe(took.Seconds())

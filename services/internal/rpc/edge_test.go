@@ -93,7 +93,7 @@ func TestPanicIsInternalErrorAndLogged(t *testing.T) {
 
 func TestCallHasDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := newEdgeInterceptor((&concurrentLog{}).logger(), prometheus.NewRegistry())
+		e, err := newBoundaryInterceptor((&concurrentLog{}).logger(), prometheus.NewRegistry())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,9 +14,9 @@ import (
 
 // FindObject returns the object that a request names. It returns an error for the caller if the informer is incomplete
 // or the object does not exist.
-func FindObject[T any](complete func() error, get func(event.Key) (T, bool), key event.Key) (T, error) {
+func FindObject[T any](incompleteErr func() error, get func(event.Key) (T, bool), key event.Key) (T, error) {
 	var none T
-	if err := IncompleteError(complete()); err != nil {
+	if err := IncompleteError(incompleteErr()); err != nil {
 		return none, err
 	}
 	found, ok := get(key)
@@ -27,9 +27,9 @@ func FindObject[T any](complete func() error, get func(event.Key) (T, bool), key
 	return found, nil
 }
 
-// SuggestNames adds the nearest names to an error of [FindObject] about a cluster-scoped object that does not exist. It
-// returns the error unchanged if the caller may not list the kind.
-func SuggestNames(ctx context.Context, err error, r event.GroupResource, name string, known func() []string) error {
+// AddNameSuggestions adds the nearest names to an error of [FindObject] about a cluster-scoped object that does not
+// exist. It returns the error unchanged if the caller may not list the kind.
+func AddNameSuggestions(ctx context.Context, err error, r event.GroupResource, name string, known func() []string) error {
 	missing, ok := err.(*connect.Error) //nolint:errorlint // FindObject returns it as it is.
 	if !ok || missing.Code() != connect.CodeNotFound || CheckRight(ctx, RequiredRight{Verb: "list", GroupResource: r}) != nil {
 		return err

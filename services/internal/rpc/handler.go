@@ -44,9 +44,9 @@ func (h Handler) ExemptOwnRequests(own func(caller authenticationv1.UserInfo, re
 	return h
 }
 
-// validateAccess returns an error for procedures without an access rule. Otherwise only the first call would report
-// them.
-func (h Handler) validateAccess() error {
+// validateAccessRules returns an error for procedures without an access rule. Otherwise only the first call would
+// report them.
+func (h Handler) validateAccessRules() error {
 	methods, err := h.methodDescriptors()
 	var missing []error
 	for _, procedure := range slices.Sorted(maps.Keys(methods)) {

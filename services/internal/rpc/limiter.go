@@ -8,10 +8,10 @@ import (
 
 // CallLimiter bounds how many costly calls run at a time. The others wait. A known caller has at most half of the
 // slots, so one caller cannot block all others.
-type CallLimiter struct{ slots *limiter.Limiter }
+type CallLimiter struct{ slots *limiter.ConcurrencyLimiter }
 
-// NewLimiter returns a limiter for n concurrent calls.
-func NewLimiter(n int) *CallLimiter {
+// NewCallLimiter returns a limiter for n concurrent calls.
+func NewCallLimiter(n int) *CallLimiter {
 	return &CallLimiter{limiter.New(n, func(held, _ int) bool { return held < (n+1)/2 })}
 }
 

@@ -12,7 +12,7 @@ import (
 
 func TestCallLimiterServesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := NewLimiter(1)
+		turns := NewCallLimiter(1)
 		first, err := turns.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -38,7 +38,7 @@ func TestCallLimiterIsFairBetweenCallers(t *testing.T) {
 		as := func(name string) context.Context {
 			return context.WithValue(t.Context(), callerKey{}, authenticatedCaller{user: authenticationv1.UserInfo{Username: name}})
 		}
-		turns := NewLimiter(4)
+		turns := NewCallLimiter(4)
 		var had atomic.Int64
 		ends := make(chan func(), 100)
 		for range 50 {

@@ -17,13 +17,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// Bounds of the cached answers of the API server. A revoked right stops working within grantedFor.
+// Bounds of the cached answers of the API server. A revoked right stops working within grantCacheTTL.
 const (
-	grantedFor    = 30 * time.Second
-	refusedFor    = 5 * time.Second
-	maxAnswers    = 4096
-	maxQuestions  = 32 // concurrent reviews
-	reviewTimeout = 5 * time.Second
+	grantCacheTTL   = 30 * time.Second
+	refusalCacheTTL = 5 * time.Second
+	maxAnswers      = 4096
+	maxQuestions    = 32 // concurrent reviews
+	reviewTimeout   = 5 * time.Second
 )
 
 // accessReviewer authenticates and authorizes callers at the API server, and caches the answers for a short time.

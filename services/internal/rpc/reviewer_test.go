@@ -122,8 +122,8 @@ func TestReviewCacheAndConcurrencyAreBounded(t *testing.T) {
 	})
 }
 
-func TestCallWithoutTokenMakesNoReview(t *testing.T) {
-	tr := serve(t, func(c *Config) { c.Auth, c.Kube = Kubernetes, &rest.Config{Host: "127.0.0.1:1"} }, fakeStoreService{}.handler())
+func TestCallWithoutTokenIsNotReviewed(t *testing.T) {
+	tr := serve(t, func(c *Config) { c.Auth, c.Kube = AuthKubernetes, &rest.Config{Host: "127.0.0.1:1"} }, fakeStoreService{}.handler())
 	for name, value := range map[string]string{"none": "", "basic": "Basic YWxpY2U6c2VjcmV0", "empty": "Bearer ", "bare": "abc"} {
 		request := connect.NewRequest(&storev1.GetStoreRequest{Name: "demo"})
 		request.Header().Set("Authorization", value)
@@ -135,7 +135,7 @@ func TestCallWithoutTokenMakesNoReview(t *testing.T) {
 }
 
 func TestUnreachableAPIServerIsUnavailable(t *testing.T) {
-	tr := serve(t, func(c *Config) { c.Auth, c.Kube = Kubernetes, &rest.Config{Host: "http://127.0.0.1:1"} }, fakeStoreService{}.handler())
+	tr := serve(t, func(c *Config) { c.Auth, c.Kube = AuthKubernetes, &rest.Config{Host: "http://127.0.0.1:1"} }, fakeStoreService{}.handler())
 	request := connect.NewRequest(&storev1.GetStoreRequest{Name: "demo"})
 	request.Header().Set("Authorization", "Bearer secret-of-alice")
 	client := connect.NewClient[storev1.GetStoreRequest, storev1.GetStoreResponse](tr.client, tr.url+"/entail.store.v1.StoreService/GetStore")
@@ -149,15 +149,15 @@ func TestUnreachableAPIServerIsUnavailable(t *testing.T) {
 
 func TestAuthModeNoneRequiresLoopback(t *testing.T) {
 	everywhere := &net.TCPAddr{IP: net.IPv4zero, Port: 80}
-	if None.checkAddress(everywhere) == nil || Kubernetes.checkAddress(everywhere) != nil {
+	if AuthNone.checkAddress(everywhere) == nil || AuthKubernetes.checkAddress(everywhere) != nil {
 		t.Error("guard lets the wrong one through")
 	}
 	for _, address := range []string{"127.0.0.1", "127.8.8.8", "::1"} {
-		if err := None.checkAddress(&net.TCPAddr{IP: net.ParseIP(address)}); err != nil {
+		if err := AuthNone.checkAddress(&net.TCPAddr{IP: net.ParseIP(address)}); err != nil {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	if None.checkAddress(&net.UnixAddr{Name: "socket"}) == nil {
+	if AuthNone.checkAddress(&net.UnixAddr{Name: "socket"}) == nil {
 		t.Error("guard takes a socket for loopback")
 	}
 }

@@ -88,7 +88,7 @@ type runningServer struct {
 func serve(t *testing.T, change func(*Config), handlers ...Handler) *runningServer {
 	t.Helper()
 	log := &concurrentLog{}
-	cfg := Config{Address: "127.0.0.1:0", Auth: None, Log: log.logger(), Metrics: prometheus.NewRegistry()}
+	cfg := Config{Address: "127.0.0.1:0", Auth: AuthNone, Log: log.logger(), Metrics: prometheus.NewRegistry()}
 	if change != nil {
 		change(&cfg)
 	}

@@ -38,7 +38,7 @@ type Config struct {
 	Listener net.Listener
 	// TLS is off if no files are set.
 	TLS CertificateFiles
-	// Auth selects the authentication. [Kubernetes] requires Kube.
+	// Auth selects the authentication. [AuthKubernetes] requires Kube.
 	Auth AuthMode
 	Kube *rest.Config
 	// Ready returns nil while the process accepts traffic; /readyz shows its error. It is called often and must not
@@ -83,7 +83,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.Join(err, listener.Close())
 	}
 	s.mountProbes(cfg.Metrics)
-	if cfg.Auth == Kubernetes && s.http.TLSConfig == nil && !isLoopback(listener.Addr()) {
+	if cfg.Auth == AuthKubernetes && s.http.TLSConfig == nil && !isLoopback(listener.Addr()) {
 		s.log.Warn("tokens of callers cross the network unencrypted: give the server a certificate", "address", listener.Addr().String())
 	}
 	return s, nil
@@ -105,7 +105,7 @@ func openListener(cfg Config) (net.Listener, error) {
 
 func newHTTPServer(cfg Config, mux http.Handler) (*http.Server, error) {
 	handler := http.MaxBytesHandler(mux, maxBody)
-	if cfg.Auth == None {
+	if cfg.Auth == AuthNone {
 		handler = requireLoopbackHost(handler)
 	}
 	server := &http.Server{
@@ -135,7 +135,7 @@ func (s *Server) Mount(handlers ...Handler) error {
 		if slices.Contains(s.services, h.service) {
 			return fmt.Errorf("service %s is mounted twice", h.service)
 		}
-		if err := h.validateAccess(); err != nil {
+		if err := h.validateAccessRules(); err != nil {
 			return fmt.Errorf("mounting %s: %w", h.service, err)
 		}
 		path, handler := h.mount(s.chain.handlerOptions(h)...)

@@ -160,13 +160,13 @@ func TestNewRefusesInvalidSettings(t *testing.T) {
 		"everybody on no host":       {func(c *Config) { c.Address = ":0" }, "for loopback only"},
 		"unknown authentication":     {func(c *Config) { c.Auth = "password" }, `"password" is unknown`},
 		"no authentication":          {func(c *Config) { c.Auth = "" }, `use "kubernetes" or "none"`},
-		"nobody to ask":              {func(c *Config) { c.Auth = Kubernetes }, "needs an API server"},
+		"nobody to ask":              {func(c *Config) { c.Auth = AuthKubernetes }, "needs an API server"},
 		"address taken":              {func(c *Config) { c.Address = taken.Addr().String() }, "address already in use"},
 		"no such certificate":        {func(c *Config) { c.TLS = CertificateFiles{"/nowhere/tls.crt", "/nowhere/tls.key"} }, "/nowhere/tls.crt"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			cfg := Config{Address: "127.0.0.1:0", Auth: None, Log: (&concurrentLog{}).logger(), Metrics: prometheus.NewRegistry()}
+			cfg := Config{Address: "127.0.0.1:0", Auth: AuthNone, Log: (&concurrentLog{}).logger(), Metrics: prometheus.NewRegistry()}
 			test.change(&cfg)
 			if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got %v", err)

@@ -53,8 +53,8 @@ func rewriteTooLargeStatus(next http.Handler) http.Handler {
 type tooLargeWriter struct {
 	http.ResponseWriter
 
-	// told is set after the answer was written.
-	told bool
+	// answered is set after the answer was written.
+	answered bool
 }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -63,14 +63,14 @@ func (s *tooLargeWriter) WriteHeader(code int) {
 		s.ResponseWriter.WriteHeader(code)
 		return
 	}
-	s.told = true
+	s.answered = true
 	s.ResponseWriter.WriteHeader(http.StatusRequestEntityTooLarge)
 	_, _ = fmt.Fprintf(s.ResponseWriter, tooLarge, connect.CodeResourceExhausted, maxBody) // The client may be gone.
 }
 
 // Write implements [http.ResponseWriter].
 func (s *tooLargeWriter) Write(p []byte) (int, error) {
-	if s.told {
+	if s.answered {
 		return len(p), nil
 	}
 	return s.ResponseWriter.Write(p)

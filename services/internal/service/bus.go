@@ -20,9 +20,9 @@ import (
 const (
 	connectTimeout  = 3 * time.Second
 	busDrainTimeout = 4 * time.Second
-	// starting bounds the time in which other processes may still be starting. During this time, waiting for them is
+	// startupPeriod bounds the time in which other processes may still be starting. During this time, waiting for them is
 	// logged without a warning.
-	starting = 10 * time.Second
+	startupPeriod = 10 * time.Second
 )
 
 // natsConnection is the connection to NATS. It reconnects without a limit. When it is closed permanently, it calls
@@ -150,18 +150,18 @@ func (b *natsConnection) drainAndClose() {
 
 // retryUntilDone calls try until it succeeds, the error is terminal, or ctx ends. It logs each new error once. It logs
 // at level info while other processes may still be starting, and later as a warning.
-func retryUntilDone(ctx context.Context, log *slog.Logger, doing string, delays backoff.Backoff, try func() error) error {
+func retryUntilDone(ctx context.Context, log *slog.Logger, description string, delays backoff.Backoff, try func() error) error {
 	began, level, said := time.Now(), slog.LevelInfo, ""
 	for attempt := 1; ; attempt++ {
 		err := try()
 		if err == nil || fault.IsTerminal(err) {
 			return err
 		}
-		if time.Since(began) > starting && level < slog.LevelWarn {
+		if time.Since(began) > startupPeriod && level < slog.LevelWarn {
 			level, said = slog.LevelWarn, ""
 		}
 		if err.Error() != said {
-			log.Log(ctx, level, doing, "error", err)
+			log.Log(ctx, level, description, "error", err)
 			said = err.Error()
 		}
 		if !backoff.Sleep(ctx, delays.Delay(attempt)) {

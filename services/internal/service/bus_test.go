@@ -49,7 +49,7 @@ func TestRetryLogsOnceAndThenWarns(t *testing.T) {
 		var log strings.Builder
 		began := time.Now()
 		err := retryUntilDone(ctx, slog.New(slog.NewTextHandler(&log, nil)), "waiting", connectBackoff(), func() error {
-			if time.Since(began) > 3*starting {
+			if time.Since(began) > 3*startupPeriod {
 				return errors.New("unauthorized")
 			}
 			return errors.New("refused")
@@ -109,7 +109,7 @@ func TestServiceStopsDuringNATSOutage(t *testing.T) {
 	}
 }
 
-func TestAServiceWaitsForJetStream(t *testing.T) {
+func TestServiceWaitsForJetStream(t *testing.T) {
 	bus := startNATS(t, -1, func(o *natsserver.Options) { o.JetStream = false })
 	tr := runService(t, bus.ClientURL(), nothing)
 	eventually(t, tr.logHolds(`"msg":"waiting for JetStream"`))
@@ -136,7 +136,7 @@ func TestServiceWaitsForStreamsUnlessWatcher(t *testing.T) {
 	tr.mustBecomeReady(t)
 }
 
-func TestServiceChangesNoStreams(t *testing.T) {
+func TestServiceDoesNotChangeStreams(t *testing.T) {
 	bus := startNATS(t, -1, nil)
 	js := jetStream(t, bus)
 	stream, err := js.Stream(t.Context(), topology.Changes)

@@ -67,7 +67,7 @@ func Defaults() Config {
 	return Config{
 		Cluster:  "local",
 		NATS:     NATSConfig{URL: nats.DefaultURL},
-		RPC:      RPCConfig{Listen: ":8080", Auth: rpc.Kubernetes},
+		RPC:      RPCConfig{Listen: ":8080", Auth: rpc.AuthKubernetes},
 		Resync:   10 * time.Minute,
 		LogLevel: slog.LevelInfo,
 	}

@@ -40,7 +40,7 @@ func TestEverySettingIsFlagAndVariable(t *testing.T) {
 		"kubeconfig":         {file, func(c Config) any { return c.Kube.Kubeconfig }, file},
 		"context":            {"kind", func(c Config) any { return c.Kube.Context }, "kind"},
 		"listen":             {"127.0.0.1:1", func(c Config) any { return c.RPC.Listen }, "127.0.0.1:1"},
-		"auth":               {"none", func(c Config) any { return c.RPC.Auth }, rpc.None},
+		"auth":               {"none", func(c Config) any { return c.RPC.Auth }, rpc.AuthNone},
 		"tls-cert":           {file, func(c Config) any { return c.RPC.TLS.Certificate }, file},
 		"tls-key":            {file, func(c Config) any { return c.RPC.TLS.Key }, file},
 		"resync":             {"1m", func(c Config) any { return c.Resync }, time.Minute},

@@ -23,10 +23,10 @@ const (
 	// pulseInterval is the time between two requests to JetStream. pulseTimeout bounds one request.
 	pulseInterval = time.Second
 	pulseTimeout  = 2 * time.Second
-	// silence bounds the time without an answer before the service connects to another server. probation is the time
+	// maxSilence bounds the time without an answer before the service connects to another server. probation is the time
 	// in which that server must answer.
-	silence   = 5 * time.Second
-	probation = pulseInterval + pulseTimeout
+	maxSilence       = 5 * time.Second
+	reconnectTimeout = pulseInterval + pulseTimeout
 	// clusterUnavailable is the error code of a JetStream server without a cluster leader.
 	clusterUnavailable jetstream.ErrorCode = 10008
 )
@@ -60,7 +60,7 @@ func (p *jetStreamProbe) Run(ctx context.Context) error {
 		if n := p.conn.Stats().Reconnects; n != reconnects { // A missed ping also causes a reconnect.
 			reconnects, tried = n, now
 		}
-		if ctx.Err() == nil && p.timeSinceAnswer() > silence && now-tried > probation && p.conn.IsConnected() {
+		if ctx.Err() == nil && p.timeSinceAnswer() > maxSilence && now-tried > reconnectTimeout && p.conn.IsConnected() {
 			tried = now
 			p.log.WarnContext(ctx, "JetStream is silent; trying another server", "server", p.conn.ConnectedServerName(), "for", p.timeSinceAnswer())
 			if err := p.conn.ForceReconnect(); err != nil {
@@ -93,7 +93,7 @@ func (p *jetStreamProbe) timeSinceAnswer() time.Duration {
 // readinessCheck returns the readiness check for JetStream.
 func (p *jetStreamProbe) readinessCheck() ReadinessCheck {
 	return ReadinessCheck{Name: "jetstream", Err: func() error {
-		if d := p.timeSinceAnswer(); d > silence {
+		if d := p.timeSinceAnswer(); d > maxSilence {
 			return fmt.Errorf("has not answered for %s", d.Round(time.Second))
 		}
 		return nil

@@ -37,7 +37,7 @@ func (r *readiness) Err() error {
 	return errors.Join(errs...)
 }
 
-func connectedCheck(conn *nats.Conn) ReadinessCheck {
+func newNATSConnectedCheck(conn *nats.Conn) ReadinessCheck {
 	return ReadinessCheck{Name: "nats", Err: func() error {
 		if !conn.IsConnected() {
 			return errors.New("not connected")

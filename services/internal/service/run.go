@@ -34,7 +34,7 @@ func Run(ctx context.Context, name string, cfg Config, build BuildFunc, early ..
 	}
 	rt.Log.Info("starting", "config", cfg)
 	p := &serviceRun{rt: rt, cfg: cfg, build: build, early: early, ready: &readiness{}}
-	err = errors.Join(p.runProcess(ctx), flush())
+	err = errors.Join(p.runService(ctx), flush())
 	rt.Log.Info("stopped")
 	return err
 }
@@ -75,7 +75,7 @@ type serviceRun struct {
 	tasks  *taskGroup
 }
 
-func (p *serviceRun) runProcess(ctx context.Context) error {
+func (p *serviceRun) runService(ctx context.Context) error {
 	alive, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	if err := p.openRPCServer(); err != nil {
@@ -136,7 +136,7 @@ func (p *serviceRun) startService(ctx context.Context, fail func(error)) error {
 	}
 	pulse := newJetStreamProbe(p.bus.conn, p.bus.js, p.rt.Name, p.rt.Log)
 	p.tasks = startTasks(ctx, fail, append(p.app.Tasks, pulse.Run)...)
-	checks := append([]ReadinessCheck{connectedCheck(p.bus.conn), pulse.readinessCheck()}, p.app.Ready...)
+	checks := append([]ReadinessCheck{newNATSConnectedCheck(p.bus.conn), pulse.readinessCheck()}, p.app.Ready...)
 	p.ready.checks.Store(&checks)
 	return nil
 }

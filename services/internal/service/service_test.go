@@ -124,7 +124,7 @@ func runServiceWith(t *testing.T, cfg Config, build BuildFunc) *runningService {
 func runServiceAs(t *testing.T, name string, cfg Config, build BuildFunc) *runningService {
 	t.Helper()
 	log, l := &concurrentLog{}, listener(t)
-	cfg.RPC.Auth = rpc.None
+	cfg.RPC.Auth = rpc.AuthNone
 	cfg.Embed.Log, cfg.Embed.Listener, cfg.Embed.Kube = log.logger(), l, &rest.Config{Host: "https://127.0.0.1:1"}
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)

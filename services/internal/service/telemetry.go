@@ -23,7 +23,7 @@ func newLogger(name string, cfg Config) *slog.Logger {
 	if log == nil {
 		log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: cfg.LogLevel}))
 	}
-	return slog.New(tracing.LogHandler(log.Handler())).With("service", name)
+	return slog.New(tracing.NewLogHandler(log.Handler())).With("service", name)
 }
 
 func newMetricsRegistry() *prometheus.Registry {

@@ -63,7 +63,7 @@ func BuildParts(rt *service.Runtime, cfg Config, needs RequiredBackends) (*Servi
 			return nil, err
 		}
 	}
-	shown := informer.Config{JS: rt.JS, Service: rt.Name, Fetch: api.FetchJSON, Log: rt.Log}
+	shown := informer.Config{JS: rt.JS, Service: rt.Name, FetchLargeObject: api.FetchLargeObject, Log: rt.Log}
 	if needs.OneCluster {
 		shown.Cluster = cfg.Cluster
 	}

@@ -180,7 +180,7 @@ func TestBacklogIsExportedAsMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(1), jetstream.PullPriorityGroup(topology.Group))
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(1), jetstream.PullPriorityGroup(topology.PriorityGroup))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// patience bounds the time without an answer from OpenFGA before statuses report an outage. It is also the time
-	// before the outage is written again, for objects that have changed since.
-	patience = 3 * time.Second
-	// outageStatuses bounds the statuses per second that are written because of an outage.
-	outageStatuses = 20
-	// abandoned bounds the time since a key's last call. After this time the key is no longer tracked.
-	abandoned = 2 * time.Minute
+	// outageGracePeriod bounds the time without an answer from OpenFGA before statuses report an outage. It is also the
+	// time before the outage is written again, for objects that have changed since.
+	outageGracePeriod = 3 * time.Second
+	// maxOutageStatusesPerSecond bounds the statuses per second that are written because of an outage.
+	maxOutageStatusesPerSecond = 20
+	// trackingTimeout bounds the time since a key's last call. After this time the key is no longer tracked.
+	trackingTimeout = 2 * time.Minute
 	// outageInterval is the time between two checks of the keys.
 	outageInterval = 250 * time.Millisecond
 )
 
 // Outage describes an outage of OpenFGA.
 type Outage struct {
-	Since time.Time
-	Err   error
-	pace  func(context.Context) error
+	Since            time.Time
+	Err              error
+	waitForRateLimit func(context.Context) error
 }
 
 // WaitForStatusRateLimit waits until the rate limit allows another status.
-func (o Outage) WaitForStatusRateLimit(ctx context.Context) error { return o.pace(ctx) }
+func (o Outage) WaitForStatusRateLimit(ctx context.Context) error { return o.waitForRateLimit(ctx) }
 
 // Message describes the outage for the status of an object.
 func (o Outage) Message() string {
@@ -52,7 +52,7 @@ type OutageReporter[K comparable] struct {
 	pace  flowcontrol.RateLimiter
 
 	mu    sync.Mutex
-	lines map[K]*outageWait
+	waits map[K]*outageWait
 }
 
 // outageWait holds, for one key, whether OpenFGA answers its calls.
@@ -64,20 +64,21 @@ type outageWait struct {
 
 // NewOutageReporter returns a reporter. It calls write repeatedly for a key; write updates those objects of the key
 // whose status does not report the outage yet.
-func NewOutageReporter[K comparable](log *slog.Logger, write func(ctx context.Context, key K, why Outage) error) *OutageReporter[K] {
-	return &OutageReporter[K]{write: write, log: log, pace: flowcontrol.NewTokenBucketRateLimiter(outageStatuses, 1), lines: map[K]*outageWait{}}
+func NewOutageReporter[K comparable](log *slog.Logger, writeStatus func(ctx context.Context, key K, why Outage) error) *OutageReporter[K] {
+	pace := flowcontrol.NewTokenBucketRateLimiter(maxOutageStatusesPerSecond, 1)
+	return &OutageReporter[K]{write: writeStatus, log: log, pace: pace, waits: map[K]*outageWait{}}
 }
 
-// RunPass runs a reconciliation and records how long OpenFGA has not answered its calls.
-func (o *OutageReporter[K]) RunPass(ctx context.Context, key K, pass func(ctx context.Context) error) error {
+// RunReconcile runs a reconciliation and records how long OpenFGA has not answered its calls.
+func (o *OutageReporter[K]) RunReconcile(ctx context.Context, key K, reconcile func(ctx context.Context) error) error {
 	o.mu.Lock()
-	l := o.lines[key]
+	l := o.waits[key]
 	if l == nil {
 		l = &outageWait{}
-		o.lines[key] = l
+		o.waits[key] = l
 	}
 	o.mu.Unlock()
-	err := pass(l.openFGA.WithMonitor(ctx))
+	err := reconcile(l.openFGA.ContextWithMonitor(ctx))
 	if since, _, _ := l.openFGA.ResponseState(); since.IsZero() {
 		o.forgetKey(key)
 	}
@@ -87,7 +88,7 @@ func (o *OutageReporter[K]) RunPass(ctx context.Context, key K, pass func(ctx co
 func (o *OutageReporter[K]) forgetKey(key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.lines, key)
+	delete(o.waits, key)
 }
 
 // Run reports outages until ctx ends.
@@ -115,12 +116,12 @@ func (o *OutageReporter[K]) dueOutages() map[K]Outage {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	due := map[K]Outage{}
-	for key, l := range o.lines {
+	for key, l := range o.waits {
 		since, last, err := l.openFGA.ResponseState()
 		switch {
-		case since.IsZero() || time.Since(since) < patience || time.Since(l.written) < patience:
-		case time.Since(last) > abandoned:
-			delete(o.lines, key)
+		case since.IsZero() || time.Since(since) < outageGracePeriod || time.Since(l.written) < outageGracePeriod:
+		case time.Since(last) > trackingTimeout:
+			delete(o.waits, key)
 		default:
 			due[key] = Outage{since, err, o.pace.Wait}
 		}
@@ -131,7 +132,7 @@ func (o *OutageReporter[K]) dueOutages() map[K]Outage {
 func (o *OutageReporter[K]) recordStatusWrite(key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if l := o.lines[key]; l != nil {
+	if l := o.waits[key]; l != nil {
 		l.written = time.Now()
 	}
 }

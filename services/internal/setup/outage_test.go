@@ -51,23 +51,23 @@ func TestOutageReporterWaitsAndLimitsRate(t *testing.T) {
 		running.Go(func() { _ = o.Run(ctx) })
 		for key := range keys {
 			running.Go(func() {
-				_ = o.RunPass(ctx, key, func(ctx context.Context) error { return callHangingOpenFGA(ctx, key < keys-1) })
+				_ = o.RunReconcile(ctx, key, func(ctx context.Context) error { return callHangingOpenFGA(ctx, key < keys-1) })
 			})
 		}
 		synctest.Wait()
-		<-time.After(patience - time.Millisecond)
+		<-time.After(outageGracePeriod - time.Millisecond)
 		mu.Lock()
 		if len(told) > 0 {
 			t.Errorf("got %d reports before the time patience", len(told))
 		}
 		mu.Unlock()
-		<-time.After(patience)
+		<-time.After(outageGracePeriod)
 		mu.Lock()
 		if len(told) != keys-1 {
 			t.Errorf("got %d reports, want %d", len(told), keys-1)
 		}
 		for key, when := range told {
-			if when < patience {
+			if when < outageGracePeriod {
 				t.Errorf("key %d: reported after %s", key, when)
 			}
 		}

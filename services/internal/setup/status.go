@@ -23,12 +23,12 @@ type StatusUpdate struct {
 	// written.
 	Object event.Change
 	// Fields holds the status fields that this service owns. Same means that the object already has them.
-	Fields any
-	Same   bool
+	Fields    any
+	Unchanged bool
 	// Outcome and Message are published as a result. Notes become Events if the status is written.
 	Outcome eventv1.Outcome
 	Message string
-	Notes   []condition.EventContent
+	Events  []condition.EventContent
 }
 
 // StatusWriter writes statuses and Events.
@@ -54,7 +54,7 @@ func NewStatusWriter(api StatusClient, v *informer.Informer, log *slog.Logger) *
 // object. It does nothing for a deleted object. The error is [reconcile.ErrStale] if the object has changed.
 func (w *StatusWriter) Write(ctx context.Context, p controller.UntypedRequest, s StatusUpdate) (event.Change, error) {
 	now := s.Object
-	if !s.Same {
+	if !s.Unchanged {
 		var err error
 		now, err = w.ApplyOwnFields(ctx, p, s.Kind, s.Object, s.Fields)
 		if errors.Is(err, kube.ErrNotFound) {
@@ -64,7 +64,7 @@ func (w *StatusWriter) Write(ctx context.Context, p controller.UntypedRequest, s
 		if err != nil {
 			return s.Object, err
 		}
-		w.RecordEvents(ctx, s.Object, s.Notes...)
+		w.RecordEvents(ctx, s.Object, s.Events...)
 	}
 	p.Report(s.Object, s.Outcome, s.Message)
 	return now, nil
@@ -76,15 +76,15 @@ func (w *StatusWriter) ApplyOwnFields(ctx context.Context, p controller.UntypedR
 	now, err := w.kube.ApplyStatus(ctx, kind, obj, fields)
 	switch {
 	case errors.Is(err, kube.ErrConflict):
-		return obj, w.Refresh(ctx, kind, obj)
+		return obj, w.RefreshAsStale(ctx, kind, obj)
 	case err != nil:
 		return obj, err
 	}
 	return now, p.RecordWrite(ctx, obj, now)
 }
 
-// Refresh stores the newest state of an object in the informer and returns [reconcile.ErrStale].
-func (w *StatusWriter) Refresh(ctx context.Context, kind kinds.Kind, obj event.Change) error {
+// RefreshAsStale stores the newest state of an object in the informer and returns [reconcile.ErrStale].
+func (w *StatusWriter) RefreshAsStale(ctx context.Context, kind kinds.Kind, obj event.Change) error {
 	now, err := w.kube.ReadNewest(ctx, kind, obj)
 	if err != nil {
 		return err
@@ -96,8 +96,8 @@ func (w *StatusWriter) Refresh(ctx context.Context, kind kinds.Kind, obj event.C
 }
 
 // RecordEvents records Events about an object.
-func (w *StatusWriter) RecordEvents(ctx context.Context, about event.Change, notes ...condition.EventContent) {
-	for _, n := range notes {
+func (w *StatusWriter) RecordEvents(ctx context.Context, about event.Change, events ...condition.EventContent) {
+	for _, n := range events {
 		if err := w.kube.RecordEvent(ctx, about, n); err != nil {
 			level := slog.LevelDebug
 			// An operator must grant the right to create Events.

@@ -76,8 +76,8 @@ func TestStatusWriterWritesToObservedState(t *testing.T) {
 			api := &fakeStatusAPI{is: c.is, err: c.err}
 			pass := controller.NewRequest(v, "key", false)
 			_, err := setup.NewStatusWriter(api, v, slog.New(slog.DiscardHandler)).Write(t.Context(), pass, setup.StatusUpdate{
-				Kind: kinds.Stores(), Object: about, Fields: "ours", Same: c.same,
-				Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "waits", Notes: []condition.EventContent{{Reason: "Told"}},
+				Kind: kinds.Stores(), Object: about, Fields: "ours", Unchanged: c.same,
+				Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "waits", Events: []condition.EventContent{{Reason: "Told"}},
 			})
 			if !errors.Is(err, c.want) {
 				t.Errorf("error %v, want %v", err, c.want)

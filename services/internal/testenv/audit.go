@@ -50,7 +50,7 @@ func unusedRightsIn(service string, log io.Reader) ([]Right, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
-		if e.User.Username != (rbac.Account{Service: service}).UserName() || e.Annotations["authorization.k8s.io/decision"] != "allow" {
+		if e.User.Username != (rbac.ServiceAccount{Service: service}).UserName() || e.Annotations["authorization.k8s.io/decision"] != "allow" {
 			continue
 		}
 		for _, r := range e.authorizationChecks() {

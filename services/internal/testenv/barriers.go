@@ -41,12 +41,12 @@ func (b *BarrierWriter) Write(ctx context.Context, behind time.Duration) error {
 	next := &eventv1.Barrier{Cluster: b.cluster, Behind: durationpb.New(behind), WrittenAt: timestamppb.Now(), Halted: b.Halted}
 	for {
 		if b.publisher.MayHaveLostMessages() {
-			b.publisher.ResetUncovered()
+			b.publisher.ResetLostMessages()
 			b.writer = nil
 		}
 		if b.writer == nil {
 			newest, sequence, err := b.publisher.LastBarrier(ctx, b.cluster)
-			if err != nil && !errors.Is(err, publish.ErrNone) {
+			if err != nil && !errors.Is(err, publish.ErrNoMessage) {
 				return err
 			}
 			b.writer = barrier.NewSequencer(0, newest, sequence)
@@ -55,7 +55,7 @@ func (b *BarrierWriter) Write(ctx context.Context, behind time.Duration) error {
 		if err == nil {
 			b.writer.RecordAccepted(sequence)
 		}
-		if !errors.Is(err, publish.ErrRefused) {
+		if !errors.Is(err, publish.ErrUnexpectedBarrier) {
 			return err
 		}
 		b.writer = nil

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// calm is the time without calls after which [Env.AwaitNoCalls] returns.
-	calm = 400 * time.Millisecond
-	// settleWithin bounds each wait, even on a busy machine.
-	settleWithin = 2 * time.Minute
+	// quietPeriod is the time without calls after which [Env.AwaitNoCalls] returns.
+	quietPeriod = 400 * time.Millisecond
+	// settleTimeout bounds each wait, even on a busy machine.
+	settleTimeout = 2 * time.Minute
 )
 
 // Env holds the real servers for a service, and clients for the test itself. The calls of these clients are not
@@ -52,11 +52,11 @@ func (b *Env) AwaitNoCalls() {
 	b.T.Helper()
 	state := func() string { return fmt.Sprint(b.OpenFGA.CallsByOp(), b.Kube.WritesByOp()) }
 	last, since := state(), time.Now()
-	Eventually(b.T, settleWithin, func() error {
+	Eventually(b.T, settleTimeout, func() error {
 		if now := state(); now != last {
 			last, since = now, time.Now()
 		}
-		if time.Since(since) < calm {
+		if time.Since(since) < quietPeriod {
 			return errors.New("still busy")
 		}
 		return nil
@@ -73,7 +73,7 @@ func (b *Env) AwaitCaughtUp(service string) {
 // AwaitCaughtUp does the same as [Env.AwaitCaughtUp] without an Env.
 func AwaitCaughtUp(t testing.TB, js jetstream.JetStream, service string) {
 	t.Helper()
-	Eventually(t, settleWithin, func() error {
+	Eventually(t, settleTimeout, func() error {
 		c, err := js.Consumer(t.Context(), topology.Changes, service)
 		if err != nil {
 			return err

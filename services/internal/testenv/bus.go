@@ -34,18 +34,18 @@ func (b *Env) RecreateStreams() {
 
 // WipeAndReplay empties the streams and publishes all objects again.
 func (r *Reflector) WipeAndReplay() {
-	r.bed.T.Helper()
+	r.env.T.Helper()
 	defer r.Pause()()
-	r.bed.RecreateStreams()
+	r.env.RecreateStreams()
 	r.Replay()
 }
 
 // RepublishAll publishes every message of the stream again, in random order. Before each message it publishes the
 // state that the object had at the previous call of RepublishAll.
 func (r *Reflector) RepublishAll() {
-	r.bed.T.Helper()
+	r.env.T.Helper()
 	defer r.Pause()()
-	b := r.bed
+	b := r.env
 	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
 	if err != nil {
 		b.T.Fatal(err)

@@ -21,9 +21,9 @@ const (
 	undefinePoll    = 20 * time.Millisecond
 )
 
-// DefinitionFields returns the fields of a CustomResourceDefinition for a cluster-scoped kind with a status and
+// CRDFields returns the fields of a CustomResourceDefinition for a cluster-scoped kind with a status and
 // arbitrary fields.
-func DefinitionFields(kind kinds.Kind, labels map[string]any) map[string]any {
+func CRDFields(kind kinds.Kind, labels map[string]any) map[string]any {
 	return map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{
 		"group": kind.Group, "scope": "Cluster",
 		"names": map[string]any{"plural": kind.Resource, "kind": kind.Kind, "singular": strings.ToLower(kind.Kind), "listKind": kind.Kind + "List"},
@@ -34,20 +34,20 @@ func DefinitionFields(kind kinds.Kind, labels map[string]any) map[string]any {
 	}}
 }
 
-// ApplyDefinition makes the API server serve a kind as [DefinitionFields] defines it, until the test ends.
-func (k *KubeServer) ApplyDefinition(t testing.TB, kind kinds.Kind) {
+// ApplyCRD makes the API server serve a kind as [CRDFields] defines it, until the test ends.
+func (k *KubeServer) ApplyCRD(t testing.TB, kind kinds.Kind) {
 	t.Helper()
 	name := kind.Resource + "." + kind.Group
-	if _, err := k.ApplyFields(t, kinds.CustomResourceDefinitions(), name, DefinitionFields(kind, nil)); err != nil {
+	if _, err := k.ApplyFields(t, kinds.CustomResourceDefinitions(), name, CRDFields(kind, nil)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { k.DeleteDefinition(t, name) })
+	t.Cleanup(func() { k.DeleteCRD(t, name) })
 	k.awaitServed(t, []kinds.Kind{kind})
 }
 
-// DeleteDefinition deletes a CustomResourceDefinition and waits until it no longer exists, because the next test must
+// DeleteCRD deletes a CustomResourceDefinition and waits until it no longer exists, because the next test must
 // not find it.
-func (k *KubeServer) DeleteDefinition(t testing.TB, name string) {
+func (k *KubeServer) DeleteCRD(t testing.TB, name string) {
 	t.Helper()
 	definitions := k.DynamicClient(t).Resource(kinds.CustomResourceDefinitions().GroupVersionResource())
 	var last *unstructured.Unstructured

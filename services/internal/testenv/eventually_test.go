@@ -23,7 +23,7 @@ func (v *failureRecorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-func TestEventuallyReturnsAtTheFirstSuccess(t *testing.T) {
+func TestEventuallyReturnsAtFirstSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, calls := time.Now(), 0
 		Eventually(t, time.Minute, func() error {
@@ -38,7 +38,7 @@ func TestEventuallyReturnsAtTheFirstSuccess(t *testing.T) {
 	})
 }
 
-func TestEventuallyFailsWithTheLastError(t *testing.T) {
+func TestEventuallyFailsWithLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		watched, calls := &failureRecorder{TB: t}, 0
 		done := make(chan struct{})

@@ -40,7 +40,7 @@ func statusFault(answer apierrors.APIStatus) error {
 	status := answer.Status()
 	status.Kind, status.APIVersion = "Status", "v1"
 	body, err := json.Marshal(status)
-	return errors.Join(err, InjectedAnswer(int(status.Code), string(body)))
+	return errors.Join(err, InjectedResponseError(int(status.Code), string(body)))
 }
 
 func openFGAErrors() injectedErrors {
@@ -51,12 +51,12 @@ func openFGAErrors() injectedErrors {
 func openSearchErrors() injectedErrors {
 	return injectedErrors{
 		before: []error{
-			InjectedAnswer(http.StatusConflict, `{"message":"on purpose"}`),
-			InjectedAnswer(http.StatusTooManyRequests, `{"message":"on purpose"}`),
-			InjectedAnswer(http.StatusServiceUnavailable, `{"message":"on purpose"}`),
+			InjectedResponseError(http.StatusConflict, `{"message":"on purpose"}`),
+			InjectedResponseError(http.StatusTooManyRequests, `{"message":"on purpose"}`),
+			InjectedResponseError(http.StatusServiceUnavailable, `{"message":"on purpose"}`),
 			errCut,
 		},
-		after: []error{InjectedAnswer(http.StatusGatewayTimeout, `{"message":"on purpose"}`), errCut},
+		after: []error{InjectedResponseError(http.StatusGatewayTimeout, `{"message":"on purpose"}`), errCut},
 	}
 }
 
@@ -74,9 +74,9 @@ type failureInjector struct {
 }
 
 // injectInto makes the calls of traffic fail.
-func (f *failureInjector) injectInto(line *Traffic, m injectedErrors) {
-	line.FailBefore(f.randomFault(m.before))
-	line.FailAfter(f.randomFault(m.after))
+func (f *failureInjector) injectInto(traffic *Traffic, m injectedErrors) {
+	traffic.FailBefore(f.randomFault(m.before))
+	traffic.FailAfter(f.randomFault(m.after))
 }
 
 // randomFault returns a fault that fails with a random error of errs.

@@ -59,7 +59,7 @@ func TestKubeTrafficInjectsAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reached = 0
 			traffic := &Traffic{}
-			c.fail(traffic, func(context.Context, string) error { return InjectedAnswer(http.StatusConflict, "{}") })
+			c.fail(traffic, func(context.Context, string) error { return InjectedResponseError(http.StatusConflict, "{}") })
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL, http.NoBody)
 			if err != nil {
 				t.Fatal(err)

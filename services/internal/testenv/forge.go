@@ -24,7 +24,7 @@ type Forgery struct {
 
 // PublishForgery publishes a message. Its resourceVersion is that of the last message plus later. A deletion with
 // another UID goes to the tombstone subject, as the watcher would publish it.
-func (b *Env) PublishForgery(f Forgery, later int) {
+func (b *Env) PublishForgery(f Forgery, versionOffset int) {
 	b.T.Helper()
 	key := event.Key{Cluster: local, GroupResource: f.Kind.GroupResource, Namespace: f.Namespace, Name: f.Name}
 	c := b.LastChange(f.Kind, f.Namespace, cmp.Or(f.Like, f.Name))
@@ -36,7 +36,7 @@ func (b *Env) PublishForgery(f Forgery, later int) {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	c.Key, c.ResourceVersion = key, strconv.Itoa(version+later)
+	c.Key, c.ResourceVersion = key, strconv.Itoa(version+versionOffset)
 	f.Edit(&c, object)
 	if metadata, ok := object["metadata"].(map[string]any); ok {
 		metadata["name"], metadata["uid"], metadata["resourceVersion"] = f.Name, c.UID, c.ResourceVersion

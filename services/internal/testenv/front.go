@@ -87,19 +87,21 @@ func (f *openSearchProxy) stopProxy(context.Context) error {
 	return err
 }
 
-// InjectedAnswer returns a fault that answers instead of the server, as an overloaded or broken server would.
-func InjectedAnswer(status int, body string) error { return &injectedError{status, body} }
+// InjectedResponseError returns a fault that answers instead of the server, as an overloaded or broken server would.
+func InjectedResponseError(status int, body string) error {
+	return &injectedResponseError{status, body}
+}
 
-type injectedError struct {
+type injectedResponseError struct {
 	status int
 	body   string
 }
 
 // Error returns the status and the body of the answer.
-func (a *injectedError) Error() string { return http.StatusText(a.status) + ": " + a.body }
+func (a *injectedResponseError) Error() string { return http.StatusText(a.status) + ": " + a.body }
 
 // toResponse returns the answer as the response to a request.
-func (a *injectedError) toResponse(r *http.Request) *http.Response {
+func (a *injectedResponseError) toResponse(r *http.Request) *http.Response {
 	return &http.Response{
 		StatusCode: a.status, Request: r, Body: io.NopCloser(strings.NewReader(a.body)),
 		Header: http.Header{"Content-Type": {"application/json"}},

@@ -15,7 +15,8 @@ func (k *KubeServer) GrantServiceRight(t testing.TB, service string, rule rbacv1
 	t.Helper()
 	role := k.createClusterRole(t, []rbacv1.PolicyRule{rule})
 	k.bindClusterRole(t, "", role, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: rbac.Namespace, Name: service})
-	if err := devserver.AwaitRight(t.Context(), k.AdminConfig(), rbac.Account{Service: service}.UserName(), "", rbac.Right{PolicyRule: rule}); err != nil {
+	user := rbac.ServiceAccount{Service: service}.UserName()
+	if err := devserver.AwaitUserRight(t.Context(), k.AdminConfig(), user, "", rbac.Right{PolicyRule: rule}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-const cleanWithin = 2 * time.Minute
+const cleanTimeout = 2 * time.Minute
 
 // KubeServer is the Kubernetes API server of this test binary, with Entail's CRDs and admission policies.
 type KubeServer struct {
@@ -31,7 +31,7 @@ func StartKube(t testing.TB) *KubeServer {
 	}
 	k := &KubeServer{cluster: c}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
+		ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
 		defer cancel()
 		_, err := shared.ensureStarted(ctx)
 		if err == nil {

@@ -40,25 +40,25 @@ func (k *KubeServer) ServeLegacyOpenSearch(t testing.TB) {
 		if err != nil || len(objects) != 1 {
 			t.Fatalf("%s: %d objects, %v", file, len(objects), err)
 		}
-		k.createDefinition(t, objects[0])
+		k.createCRD(t, objects[0])
 	}
 	k.awaitServed(t, kinds.LegacyOpenSearchKinds())
 }
 
-// ServeKinds makes the API server serve kinds as [DefinitionFields] defines them, until the test ends.
+// ServeKinds makes the API server serve kinds as [CRDFields] defines them, until the test ends.
 func (k *KubeServer) ServeKinds(t testing.TB, served ...kinds.Kind) {
 	t.Helper()
 	for _, kind := range served {
-		definition := &unstructured.Unstructured{Object: DefinitionFields(kind, nil)}
+		definition := &unstructured.Unstructured{Object: CRDFields(kind, nil)}
 		definition.SetGroupVersionKind(kinds.CustomResourceDefinitions().GroupVersionResource().GroupVersion().WithKind(kinds.CustomResourceDefinitions().Kind))
 		definition.SetName(kind.Resource + "." + kind.Group)
-		k.createDefinition(t, definition)
+		k.createCRD(t, definition)
 	}
 	k.awaitServed(t, served)
 }
 
-// createDefinition creates a CustomResourceDefinition that is deleted at the end of the test.
-func (k *KubeServer) createDefinition(t testing.TB, definition *unstructured.Unstructured) {
+// createCRD creates a CustomResourceDefinition that is deleted at the end of the test.
+func (k *KubeServer) createCRD(t testing.TB, definition *unstructured.Unstructured) {
 	t.Helper()
 	definitions := k.DynamicClient(t).Resource(kinds.CustomResourceDefinitions().GroupVersionResource())
 	// The deletion of an earlier definition may not have finished.

@@ -38,12 +38,12 @@ func (l *LogBuffer) Bytes() []byte {
 
 // CheckWarning returns nil if a warning or an error in the log contains the given text. It skips the first after bytes
 // of the log.
-func (l *LogBuffer) CheckWarning(after int, of string) error {
-	for line := range strings.Lines(string(l.Bytes()[after:])) {
+func (l *LogBuffer) CheckWarning(offset int, text string) error {
+	for line := range strings.Lines(string(l.Bytes()[offset:])) {
 		warning := strings.Contains(line, `"level":"WARN"`) || strings.Contains(line, `"level":"ERROR"`)
-		if warning && strings.Contains(strings.ReplaceAll(line, `\"`, `"`), of) {
+		if warning && strings.Contains(strings.ReplaceAll(line, `\"`, `"`), text) {
 			return nil
 		}
 	}
-	return fmt.Errorf("no warning has %q", of)
+	return fmt.Errorf("no warning has %q", text)
 }

@@ -94,7 +94,7 @@ func (c *sharedKube) ensureStarted(ctx context.Context) (*sharedKube, error) {
 	if err := devserver.ApplyManifests(ctx, c.config, deploy); err != nil {
 		return nil, err
 	}
-	if err := devserver.ApplyPeopleRoles(ctx, c.config, deploy); err != nil {
+	if err := devserver.ApplyUserRoles(ctx, c.config, deploy); err != nil {
 		return nil, err
 	}
 	return c, devserver.ApplyServiceAccounts(ctx, c.config, deploy)
@@ -110,7 +110,7 @@ func (c *sharedKube) startServer(ctx context.Context) error {
 		return err
 	}
 	c.server, err = devserver.StartKubeLocal(ctx, devserver.KubeLocalConfig{
-		Binary: binary, Dir: c.dir, Users: rbac.UserNames(), APIServerArgs: args, UnsafeNoFsync: true,
+		Binary: binary, Dir: c.dir, Users: rbac.AccountUserNames(), APIServerArgs: args, UnsafeNoFsync: true,
 	})
 	return err
 }

@@ -92,7 +92,7 @@ func (b *Env) SetFinalizers(kind kinds.Kind, namespace, name string, finalizers 
 // AwaitNoFinalizers waits until an object has no finalizers.
 func (b *Env) AwaitNoFinalizers(kind kinds.Kind, namespace, name string) {
 	b.T.Helper()
-	Eventually(b.T, settleWithin, func() error {
+	Eventually(b.T, settleTimeout, func() error {
 		var o metav1.PartialObjectMetadata
 		err := b.Get(kind.InNamespace(namespace), name, &o)
 		if err == nil && len(o.Finalizers) > 0 {

@@ -14,8 +14,8 @@ import (
 type OpenFGAServer struct {
 	Traffic
 	t testing.TB
-	// own is nil until the first use.
-	own *openFGAProcess
+	// process is nil until the first use.
+	process *openFGAProcess
 }
 
 // LazyOpenFGA returns a server without stores for one test. The server starts at its first use, because not every test
@@ -29,15 +29,15 @@ func LazyOpenFGA(t testing.TB) *OpenFGAServer {
 
 // returnToPool returns the server to the pool.
 func (o *OpenFGAServer) returnToPool() {
-	if o.own == nil {
+	if o.process == nil {
 		return
 	}
 	if o.t.Failed() {
-		o.t.Logf("OpenFGA logged, at the end:\n%s", o.own.serverLog())
+		o.t.Logf("OpenFGA logged, at the end:\n%s", o.process.serverLog())
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
 	defer cancel()
-	if err := openFGAs.putServer(ctx, o.own); err != nil {
+	if err := openFGAs.putServer(ctx, o.process); err != nil {
 		o.t.Errorf("cleaning up after the test: %v", err)
 	}
 }
@@ -45,20 +45,20 @@ func (o *OpenFGAServer) returnToPool() {
 // ensureStartedAddress returns the address of the server, and starts the server at the first call.
 func (o *OpenFGAServer) ensureStartedAddress() string {
 	o.t.Helper()
-	if o.own == nil {
+	if o.process == nil {
 		var err error
-		if o.own, err = openFGAs.takeServer(o.t.Context()); err != nil {
+		if o.process, err = openFGAs.takeServer(o.t.Context()); err != nil {
 			o.t.Fatal(err)
 		}
 	}
-	return devserver.LoopbackAddress(o.own.cfg.Port)
+	return devserver.LoopbackAddress(o.process.cfg.Port)
 }
 
 // Start starts the server again, with the same stores and the same port.
 func (o *OpenFGAServer) Start(t testing.TB) {
 	t.Helper()
 	o.ensureStartedAddress()
-	if err := o.own.startServer(t.Context()); err != nil {
+	if err := o.process.startServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -67,7 +67,7 @@ func (o *OpenFGAServer) Start(t testing.TB) {
 func (o *OpenFGAServer) Stop() {
 	o.t.Helper()
 	o.ensureStartedAddress()
-	if err := o.own.stopServer(); err != nil {
+	if err := o.process.stopServer(); err != nil {
 		o.t.Error(err)
 	}
 }
@@ -78,10 +78,10 @@ func (o *OpenFGAServer) Backup(t testing.TB) (restore func()) {
 	t.Helper()
 	kept := t.TempDir()
 	o.ensureStartedAddress()
-	o.copyStorage(t, o.own.storageDir(), kept)
+	o.copyStorage(t, o.process.storageDir(), kept)
 	return func() {
 		t.Helper()
-		o.copyStorage(t, kept, o.own.storageDir())
+		o.copyStorage(t, kept, o.process.storageDir())
 	}
 }
 

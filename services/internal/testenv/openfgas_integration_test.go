@@ -34,14 +34,14 @@ func TestOpenFGAPoolDeletesStores(t *testing.T) {
 				o := LazyOpenFGA(t)
 				makeStore(t, o.Client(t), "kept")
 				do(t, o)
-				first = o.own
+				first = o.process
 			})
 			o := LazyOpenFGA(t)
 			stores, err := o.Client(t).FindStores(t.Context(), "kept")
 			if err != nil || len(stores) != 0 {
 				t.Errorf("got %v, %v; want no store", stores, err)
 			}
-			if o.own != first {
+			if o.process != first {
 				t.Error("the second test has another server")
 			}
 		})

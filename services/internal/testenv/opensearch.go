@@ -22,8 +22,8 @@ const searchAnswerWithin = time.Minute
 // OpenSearchServer is the OpenSearch of this test binary. Services reach it through [Traffic].
 type OpenSearchServer struct {
 	Traffic
-	search *openSearchProcess
-	front  *openSearchProxy
+	process *openSearchProcess
+	proxy   *openSearchProxy
 }
 
 // StartOpenSearch returns the OpenSearch server and starts it if necessary. All tests of the binary share the server,
@@ -33,15 +33,15 @@ func StartOpenSearch(t testing.TB) *OpenSearchServer {
 	if err := sharedSearch.ensureStarted(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	o := &OpenSearchServer{search: &sharedSearch}
+	o := &OpenSearchServer{process: &sharedSearch}
 	var err error
-	if o.front, err = newOpenSearchProxy(&o.Traffic, sharedSearch.server); err != nil {
+	if o.proxy, err = newOpenSearchProxy(&o.Traffic, sharedSearch.server); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
+		ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
 		defer cancel()
-		if err := errors.Join(o.front.stopProxy(ctx), sharedSearch.restoreSecurityConfig(ctx)); err != nil {
+		if err := errors.Join(o.proxy.stopProxy(ctx), sharedSearch.restoreSecurityConfig(ctx)); err != nil {
 			t.Errorf("cleaning up after the test: %v", err)
 		}
 	})
@@ -49,27 +49,27 @@ func StartOpenSearch(t testing.TB) *OpenSearchServer {
 }
 
 // URL returns the address of OpenSearch for services. Requests go through [Traffic]. A restart keeps the address.
-func (o *OpenSearchServer) URL() string { return o.front.url }
+func (o *OpenSearchServer) URL() string { return o.proxy.url }
 
 // CA returns the certificate authority of [OpenSearchServer.URL], in PEM form. Clients must trust it.
-func (o *OpenSearchServer) CA() []byte { return o.search.server.CACertificate() }
+func (o *OpenSearchServer) CA() []byte { return o.process.server.CACertificate() }
 
 // AdminCertificate returns the certificate and key of an administrator, in PEM form.
 func (o *OpenSearchServer) AdminCertificate() (certificate, key []byte) {
-	admin := o.search.server.AdminCertificate()
+	admin := o.process.server.AdminCertificate()
 	return admin.Certificate, admin.Key
 }
 
 // AdminLogin returns the name and password of the administrator, for clients without a certificate.
 func (o *OpenSearchServer) AdminLogin() (user, password string) {
-	return opensearch.Admin, o.search.server.AdminPassword()
+	return opensearch.AdminUser, o.process.server.AdminPassword()
 }
 
 // RequestAsAdmin sends a request as the administrator and returns the status and the body. The request bypasses
 // [Traffic]. An example of a path is "/_plugins/_security/api/roles". A body that is not nil is sent as JSON.
 func (o *OpenSearchServer) RequestAsAdmin(t testing.TB, method, path string, body any) (status int, answer []byte) {
 	t.Helper()
-	status, answer, err := o.search.doRequest(t.Context(), method, path, body)
+	status, answer, err := o.process.doRequest(t.Context(), method, path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,12 +85,12 @@ func (o *OpenSearchServer) TryLogin(t testing.TB, user, password string) (status
 // RequestAs sends a request as a user with a password. See [OpenSearchServer.RequestAsAdmin].
 func (o *OpenSearchServer) RequestAs(t testing.TB, user, password, method, path string, body any) (status int, answer []byte) {
 	t.Helper()
-	request, err := o.search.newRequest(t.Context(), method, path, body)
+	request, err := o.process.newRequest(t.Context(), method, path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.SetBasicAuth(user, password)
-	status, answer, err = sendRequest(o.search.anybody, request)
+	status, answer, err = sendRequest(o.process.anybody, request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,18 +100,18 @@ func (o *OpenSearchServer) RequestAs(t testing.TB, user, password, method, path 
 // Stop stops the server with a signal. Later tests start it again.
 func (o *OpenSearchServer) Stop(t testing.TB) {
 	t.Helper()
-	if err := o.search.server.Stop(); err != nil {
+	if err := o.process.server.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // Kill kills the server, like a crash. Later tests start it again.
-func (o *OpenSearchServer) Kill() { o.search.server.Kill() }
+func (o *OpenSearchServer) Kill() { o.process.server.Kill() }
 
 // Start starts the server again, with the same data and the same address.
 func (o *OpenSearchServer) Start(t testing.TB) {
 	t.Helper()
-	if err := o.search.ensureStarted(t.Context()); err != nil {
+	if err := o.process.ensureStarted(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -128,7 +128,7 @@ func (o *OpenSearchServer) DeleteSecurityIndex(t testing.TB) {
 // RunSecurityAdmin replaces the security configuration by the initial one, as securityadmin.sh does.
 func (o *OpenSearchServer) RunSecurityAdmin(t testing.TB) {
 	t.Helper()
-	if err := o.search.server.RunSecurityAdmin(t.Context()); err != nil {
+	if err := o.process.server.RunSecurityAdmin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -145,8 +145,8 @@ type openSearchProcess struct {
 	port           int
 	server         *opensearch.Server
 	admin, anybody *http.Client
-	// first holds the initial security configuration, by kind and name.
-	first map[string]map[string]json.RawMessage
+	// initialConfig holds the initial security configuration, by kind and name.
+	initialConfig map[string]map[string]json.RawMessage
 }
 
 // ensureStarted starts the server unless it is running. An earlier test may have stopped it.
@@ -179,7 +179,7 @@ func (s *openSearchProcess) ensureStarted(ctx context.Context) error {
 	if s.anybody, err = s.newClient(false); err != nil {
 		return err
 	}
-	s.first, err = s.readSecurityConfig(ctx)
+	s.initialConfig, err = s.readSecurityConfig(ctx)
 	return err
 }
 

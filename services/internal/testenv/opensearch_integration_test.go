@@ -48,7 +48,7 @@ func TestOpenSearchIsResetAfterTest(t *testing.T) {
 
 func TestOpenSearchTrafficCountsAndInjectsFaults(t *testing.T) {
 	o := StartOpenSearch(t)
-	cfg, err := o.search.server.ClientTLSConfig(true)
+	cfg, err := o.process.server.ClientTLSConfig(true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestOpenSearchTrafficCountsAndInjectsFaults(t *testing.T) {
 		status, _, err = sendRequest(&http.Client{Transport: transport}, request)
 		return status, err
 	}
-	o.FailBefore(func(context.Context, string) error { return InjectedAnswer(http.StatusTooManyRequests, "later") })
+	o.FailBefore(func(context.Context, string) error { return InjectedResponseError(http.StatusTooManyRequests, "later") })
 	if status, err := put(); status != http.StatusTooManyRequests || err != nil || o.Writes() != 0 {
 		t.Errorf("an answer of a fault: %d, %v, %d writes", status, err, o.Writes())
 	}

@@ -13,9 +13,9 @@ const spawnedEnv = "ENTAIL_TEST_SPAWNED"
 // Process is a service in a separate process, which a test can kill.
 type Process struct{ *exec.Cmd }
 
-// IsSpawned reports whether this test binary must run as the service, with the service's flags. It also makes this
-// process end together with the process that started it.
-func IsSpawned() bool {
+// PrepareIfSpawned reports whether this test binary must run as the service, with the service's flags. It also makes
+// this process end together with the process that started it.
+func PrepareIfSpawned() bool {
 	if os.Getenv(spawnedEnv) == "" {
 		return false
 	}
@@ -26,8 +26,8 @@ func IsSpawned() bool {
 	return true
 }
 
-// SpawnService starts this test binary as the named service. Its TestMain must call [IsSpawned]. The process ends when
-// the test ends, if not earlier.
+// SpawnService starts this test binary as the named service. Its TestMain must call [PrepareIfSpawned]. The process
+// ends when the test ends, if not earlier.
 func SpawnService(t testing.TB, name string, nats *NATSServer, kube *KubeServer, flags ...string) Process {
 	t.Helper()
 	surroundings := []string{"--nats-url", nats.URLOf(name), "--kubeconfig", kube.ServiceKubeconfig(name), "--auth", "none", "--listen", "127.0.0.1:0"}

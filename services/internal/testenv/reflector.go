@@ -31,7 +31,7 @@ const retryPause = 50 * time.Millisecond
 // Reflector publishes the objects in Kubernetes and their changes as the watcher does. It is for tests of services,
 // which cannot import the watcher. A test can pause it, or make it publish everything again.
 type Reflector struct {
-	bed       *Env
+	env       *Env
 	kinds     []kinds.Kind
 	origin    kube.ClusterOrigin
 	publisher *publish.Publisher
@@ -45,7 +45,7 @@ type Reflector struct {
 }
 
 // StartReflector starts a reflector for all kinds that services read and for the given kinds, until the test ends.
-func (b *Env) StartReflector(besides ...kinds.Kind) *Reflector {
+func (b *Env) StartReflector(extra ...kinds.Kind) *Reflector {
 	b.T.Helper()
 	api, err := kube.New(b.Kube.AdminConfig(), local, "test")
 	if err != nil {
@@ -56,7 +56,7 @@ func (b *Env) StartReflector(besides ...kinds.Kind) *Reflector {
 		b.T.Fatal(err)
 	}
 	r := &Reflector{
-		bed: b, kinds: append(kinds.ConsumedKinds(), besides...), origin: kube.ClusterOrigin{Cluster: local, Epoch: epoch},
+		env: b, kinds: append(kinds.ConsumedKinds(), extra...), origin: kube.ClusterOrigin{Cluster: local, Epoch: epoch},
 		publisher: publish.New(b.JS),
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
@@ -72,7 +72,7 @@ func (b *Env) StartReflector(besides ...kinds.Kind) *Reflector {
 // PublishTargetKind publishes the objects of a kind as targets of bindings. If problem is set, it only publishes a
 // marker that the kind is not observed.
 func (r *Reflector) PublishTargetKind(kind kinds.Kind, problem string) {
-	r.bed.T.Helper()
+	r.env.T.Helper()
 	if problem == "" {
 		r.startKind(kind)
 		return
@@ -81,7 +81,7 @@ func (r *Reflector) PublishTargetKind(kind kinds.Kind, problem string) {
 }
 
 func (r *Reflector) startKind(kind kinds.Kind) {
-	r.bed.T.Helper()
+	r.env.T.Helper()
 	if list := r.publishKind(kind, false); list.GetResourceVersion() != "" {
 		r.following.Go(func() { r.followKind(r.ctx, kind, list) })
 	}
@@ -89,17 +89,17 @@ func (r *Reflector) startKind(kind kinds.Kind) {
 
 // publishMarker publishes a snapshot marker of a kind.
 func (r *Reflector) publishMarker(kind kinds.Kind, m *eventv1.SnapshotMarker) {
-	r.bed.T.Helper()
-	stream, err := r.bed.JS.Stream(r.bed.T.Context(), topology.Changes)
+	r.env.T.Helper()
+	stream, err := r.env.JS.Stream(r.env.T.Context(), topology.Changes)
 	if err != nil {
-		r.bed.T.Fatal(err)
+		r.env.T.Fatal(err)
 	}
 	m.Cluster, m.Group, m.Resource, m.Epoch, m.Stream = local, kind.Group, kind.Resource, r.origin.Epoch, topology.StreamID(stream.CachedInfo())
 	if m.Target = kind.Target; m.GetTarget() {
-		m.Kind, m.Version, m.Namespaced = kind.Kind, kind.Version, !kind.Global
+		m.Kind, m.Version, m.Namespaced = kind.Kind, kind.Version, !kind.ClusterScoped
 	}
-	if err := r.publisher.PublishMarker(r.bed.T.Context(), m); err != nil {
-		r.bed.T.Fatal(err)
+	if err := r.publisher.PublishMarker(r.env.T.Context(), m); err != nil {
+		r.env.T.Fatal(err)
 	}
 }
 
@@ -121,7 +121,7 @@ func (r *Reflector) writeBarriers(ctx context.Context) {
 
 // Replay publishes every object again, marked for another reconciliation.
 func (r *Reflector) Replay() {
-	r.bed.T.Helper()
+	r.env.T.Helper()
 	for _, kind := range r.kinds {
 		r.publishKind(kind, true)
 	}
@@ -136,22 +136,22 @@ func (r *Reflector) Pause() (release func()) {
 // publishKind publishes all objects of a kind and then the snapshot marker. A kind that is published only where it is
 // referenced has no marker. The returned list has no version for a kind that is not served.
 func (r *Reflector) publishKind(kind kinds.Kind, again bool) (list *unstructured.UnstructuredList) {
-	r.bed.T.Helper()
-	ctx := r.bed.T.Context()
-	list = r.bed.List(kind)
+	r.env.T.Helper()
+	ctx := r.env.T.Context()
+	list = r.env.List(kind)
 	version := list.GetResourceVersion()
 	var highest uint64
 	for i := range list.Items {
-		highest = max(highest, r.publishState(ctx, kind, &list.Items[i], publishMode{again: again}))
+		highest = max(highest, r.publishState(ctx, kind, &list.Items[i], publishMode{repeated: again}))
 	}
-	if !kind.Named {
+	if !kind.ReferencedOnly {
 		r.publishMarker(kind, &eventv1.SnapshotMarker{ResourceVersion: version, Count: int64(len(list.Items)), LastSequence: highest, Served: version != ""})
 	}
 	return list
 }
 
-// followedKind is a kind whose changes are published.
-type followedKind struct {
+// watchedKind is a kind whose changes are published.
+type watchedKind struct {
 	*Reflector
 
 	kind kinds.Kind
@@ -164,7 +164,7 @@ type followedKind struct {
 // followKind publishes the changes of a kind. The API server lets a watch expire when the definition of the kind
 // changes. The kind is then listed again, and objects that the list lacks were deleted.
 func (r *Reflector) followKind(ctx context.Context, kind kinds.Kind, list *unstructured.UnstructuredList) {
-	f := followedKind{r, kind, r.bed.ResourceClient(kind).Namespace(kind.Namespace), map[types.UID]*unstructured.Unstructured{}, list.GetResourceVersion()}
+	f := watchedKind{r, kind, r.env.ResourceClient(kind).Namespace(kind.Namespace), map[types.UID]*unstructured.Unstructured{}, list.GetResourceVersion()}
 	for i := range list.Items {
 		f.existing[list.Items[i].GetUID()] = &list.Items[i]
 	}
@@ -180,7 +180,7 @@ func (r *Reflector) followKind(ctx context.Context, kind kinds.Kind, list *unstr
 }
 
 // watchChanges publishes changes until the watch ends. The error is nil if the API server has closed it.
-func (f *followedKind) watchChanges(ctx context.Context) error {
+func (f *watchedKind) watchChanges(ctx context.Context) error {
 	w, err := f.api.Watch(ctx, metav1.ListOptions{ResourceVersion: f.version, AllowWatchBookmarks: true})
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (f *followedKind) watchChanges(ctx context.Context) error {
 }
 
 // resumeFromList publishes all objects, and the deletions since the last watch.
-func (f *followedKind) resumeFromList(ctx context.Context) {
+func (f *watchedKind) resumeFromList(ctx context.Context) {
 	list, err := f.api.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return // The next watch expires, too.
@@ -217,7 +217,7 @@ func (f *followedKind) resumeFromList(ctx context.Context) {
 }
 
 // publishChange publishes one state, unless the reflector is paused; then it waits.
-func (f *followedKind) publishChange(ctx context.Context, u *unstructured.Unstructured, deleted bool) {
+func (f *watchedKind) publishChange(ctx context.Context, u *unstructured.Unstructured, deleted bool) {
 	f.waiting.Add(1)
 	f.gate.Lock()
 	defer f.gate.Unlock()
@@ -229,7 +229,7 @@ func (f *followedKind) publishChange(ctx context.Context, u *unstructured.Unstru
 }
 
 // publishMode marks a published state as a deletion, or as a repetition.
-type publishMode struct{ deleted, again bool }
+type publishMode struct{ deleted, repeated bool }
 
 // publishState publishes one state and returns its sequence in the stream. It retries while NATS is unavailable.
 func (r *Reflector) publishState(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured, how publishMode) uint64 {
@@ -239,12 +239,12 @@ func (r *Reflector) publishState(ctx context.Context, kind kinds.Kind, u *unstru
 		o, err = r.origin.DecodeObject(kind, raw)
 	}
 	if err != nil {
-		r.bed.T.Error(err)
+		r.env.T.Error(err)
 		return 0
 	}
 	o.Deleted, o.ObservedAt = how.deleted, time.Now()
 	for ctx.Err() == nil {
-		ack, err := r.publisher.PublishChange(ctx, o.Change, 0, publish.PublicationOptions{Replay: how.again})
+		ack, err := r.publisher.PublishChange(ctx, o.Change, 0, publish.PublicationOptions{Replay: how.repeated})
 		if err == nil {
 			return ack.Sequence
 		}

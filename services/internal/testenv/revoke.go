@@ -46,9 +46,9 @@ func userNamespaceSecretRights(service string) []Right {
 	return splitRights("", accountOf(service).Secrets)
 }
 
-func accountOf(service string) rbac.Account {
-	accounts := rbac.Accounts()
-	return accounts[slices.IndexFunc(accounts, func(a rbac.Account) bool { return a.Service == service })]
+func accountOf(service string) rbac.ServiceAccount {
+	accounts := rbac.ServiceAccounts()
+	return accounts[slices.IndexFunc(accounts, func(a rbac.ServiceAccount) bool { return a.Service == service })]
 }
 
 // splitRights splits the rights into single verbs and resources.
@@ -103,7 +103,7 @@ func awaitRight(t testing.TB, client kubernetes.Interface, service string, right
 	Eventually(t, revokedWithin, func() error {
 		answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: rbac.Account{Service: service}.UserName(),
+				User: rbac.ServiceAccount{Service: service}.UserName(),
 				ResourceAttributes: &authorizationv1.ResourceAttributes{
 					Group: right.Group, Resource: resource, Subresource: subresource, Verb: right.Verb, Namespace: right.namespace, Name: right.name,
 				},

@@ -33,19 +33,19 @@ type RightsSuite struct {
 	// Start starts the service, which writes its JSON log to Log.
 	Start func() *RunningService
 	Log   *LogBuffer
-	// Idle waits until the service has no work left.
-	Idle func()
-	// Call sends a request to the service as a caller without rights.
-	Call func(ctx context.Context, caller *http.Client, url string) error
-	// Guard is the name of the service's webhook configuration; empty if there is none.
-	Guard string
-	// Fill creates an object of each kind that the service reads, after the service has started. It may be nil.
-	Fill func()
-	// Uses describes, for each right, how a test makes the service need it. Keys are "verb resource", "verb *" or "*
+	// AwaitIdle waits until the service has no work left.
+	AwaitIdle func()
+	// CallWithoutRights sends a request to the service as a caller without rights.
+	CallWithoutRights func(ctx context.Context, caller *http.Client, url string) error
+	// WebhookConfiguration is the name of the service's webhook configuration; empty if there is none.
+	WebhookConfiguration string
+	// CreateObjects creates an object of each kind that the service reads, after the service has started. It may be nil.
+	CreateObjects func()
+	// Triggers describes, for each right, how a test makes the service need it. Keys are "verb resource", "verb *" or "*
 	// resource", in order of precedence. The suite itself describes the rights that all services share.
-	Uses map[string]RightTrigger
-	// Only selects the rights to test. Nil selects all.
-	Only func(Right) bool
+	Triggers map[string]RightTrigger
+	// ShouldTest selects the rights to test. Nil selects all.
+	ShouldTest func(Right) bool
 
 	whole    testing.TB
 	running  *RunningService
@@ -64,19 +64,19 @@ type RightCase struct {
 // RightTrigger describes how a test makes a service need a right. Functions may be nil.
 type RightTrigger struct {
 	// Prepare runs while the service has the right. Need runs after the right was revoked.
-	Prepare, Need func(RightCase)
-	// Report is the text that the service logs without the right. The default is the API server's denial.
-	Report string
-	// Reported waits for other reports of the missing right. If Unlogged is set, the log is not checked.
-	Reported func(RightCase)
-	Unlogged bool
-	// Done waits until the service has finished the work that needed the right.
-	Done func(RightCase)
-	// Keep makes the service use the right if the right is not revoked in this run. If it is nil, other tests use the
+	Prepare, RequireRight func(RightCase)
+	// LogText is the text that the service logs without the right. The default is the API server's denial.
+	LogText string
+	// AwaitReport waits for other reports of the missing right. If Unlogged is set, the log is not checked.
+	AwaitReport func(RightCase)
+	SkipLog     bool
+	// AwaitDone waits until the service has finished the work that needed the right.
+	AwaitDone func(RightCase)
+	// UseRight makes the service use the right if the right is not revoked in this run. If it is nil, other tests use the
 	// right.
-	Keep func(RightCase)
-	// Elsewhere names another test of the missing right.
-	Elsewhere string
+	UseRight func(RightCase)
+	// OtherTest names another test of the missing right.
+	OtherTest string
 }
 
 // Run runs the suite. A nightly run tests all rights, other runs test a sample.
@@ -86,16 +86,16 @@ func (s *RightsSuite) Run(t *testing.T) {
 	s.T, s.whole = t, t
 	defer func() { s.T = outer }()
 	s.Kube.cluster.rights.beginService(s.Service)
-	if s.Guard != "" {
-		s.webhooks = s.Kube.WebhookRegistration(t, s.Guard)
+	if s.WebhookConfiguration != "" {
+		s.webhooks = s.Kube.WebhookRegistration(t, s.WebhookConfiguration)
 		t.Cleanup(func() { _ = s.webhooks.Delete(context.WithoutCancel(t.Context())) })
 	}
 	s.running = s.Start()
-	if s.Fill != nil {
-		s.Fill()
+	if s.CreateObjects != nil {
+		s.CreateObjects()
 	}
-	s.Idle()
-	rights := slices.DeleteFunc(ServiceRights(s.Service), func(r Right) bool { return s.Only != nil && !s.Only(r) })
+	s.AwaitIdle()
+	rights := slices.DeleteFunc(ServiceRights(s.Service), func(r Right) bool { return s.ShouldTest != nil && !s.ShouldTest(r) })
 	chosen := ServiceRights(s.Service)
 	if !Nightly {
 		chosen = sampleRights(chosen, os.Getenv(commitEnv))
@@ -108,16 +108,16 @@ func (s *RightsSuite) Run(t *testing.T) {
 		of.Resource, _, _ = strings.Cut(of.Resource, "/")
 		c.Kind, _ = kinds.ByResource(of)
 		switch use := s.triggerFor(c); {
-		case slices.Contains(chosen, right) && use.Elsewhere == "":
-			t.Run(right.String(), func(t *testing.T) { s.testRevoked(t, c, use) })
-		case use.Keep != nil:
-			kept = append(kept, func() { use.Keep(c) })
+		case slices.Contains(chosen, right) && use.OtherTest == "":
+			t.Run(right.String(), func(t *testing.T) { s.testRevokedRight(t, c, use) })
+		case use.UseRight != nil:
+			kept = append(kept, func() { use.UseRight(c) })
 		}
 	}
 	for _, use := range kept {
 		use()
 	}
-	s.Idle()
+	s.AwaitIdle()
 }
 
 // URL returns the address of the service.
@@ -136,9 +136,9 @@ func (s *RightsSuite) Restart(between ...func()) {
 	s.T = sub
 }
 
-// testRevoked revokes one right, makes the service need it, checks that the service reports the missing right, and
+// testRevokedRight revokes one right, makes the service need it, checks that the service reports the missing right, and
 // restores the right.
-func (s *RightsSuite) testRevoked(t *testing.T, c RightCase, use RightTrigger) {
+func (s *RightsSuite) testRevokedRight(t *testing.T, c RightCase, use RightTrigger) {
 	t.Helper()
 	s.T = t
 	defer func() { s.T = s.whole }()
@@ -151,17 +151,17 @@ func (s *RightsSuite) testRevoked(t *testing.T, c RightCase, use RightTrigger) {
 	call(use.Prepare)
 	logged := len(s.Log.Bytes())
 	restore := s.Kube.RevokeRight(t, s.Service, c.Right)
-	call(use.Need)
+	call(use.RequireRight)
 	switch {
-	case !use.Unlogged:
-		Eventually(t, rightsTimeout, func() error { return s.Log.CheckWarning(logged, cmp.Or(use.Report, c.missingRightText())) })
-	case use.Reported == nil:
+	case !use.SkipLog:
+		Eventually(t, rightsTimeout, func() error { return s.Log.CheckWarning(logged, cmp.Or(use.LogText, c.missingRightText())) })
+	case use.AwaitReport == nil:
 		t.Fatal("the use has neither a log line nor Reported; set one")
 	}
-	call(use.Reported)
+	call(use.AwaitReport)
 	restore()
-	call(use.Done)
-	s.Idle()
+	call(use.AwaitDone)
+	s.AwaitIdle()
 	s.Kube.cluster.rights.recordReported(c.Right)
 }
 
@@ -205,7 +205,7 @@ func hashToNumber(commit string, n int) int {
 func (s *RightsSuite) triggerFor(c RightCase) RightTrigger {
 	s.T.Helper()
 	for _, key := range []string{c.Verb + " " + c.Resource, c.Verb + " *", "* " + c.Resource} {
-		for _, table := range []map[string]RightTrigger{s.Uses, s.sharedTriggers()} {
+		for _, table := range []map[string]RightTrigger{s.Triggers, s.sharedTriggers()} {
 			if use, known := table[key]; known {
 				return use
 			}
@@ -219,37 +219,37 @@ func (s *RightsSuite) sharedTriggers() map[string]RightTrigger {
 	call := func(want connect.Code) func(RightCase) {
 		return func(c RightCase) {
 			_, s.caller = s.Kube.CreateCaller(s.T, c.Name) // The caller is new, so the service has no cached answer.
-			s.awaitCode(want)
+			s.awaitErrorCode(want)
 		}
 	}
 	called := RightTrigger{
-		Need: call(connect.CodeInternal),
-		Done: func(RightCase) { s.awaitCode(connect.CodePermissionDenied) },
-		Keep: call(connect.CodePermissionDenied),
+		RequireRight: call(connect.CodeInternal),
+		AwaitDone:    func(RightCase) { s.awaitErrorCode(connect.CodePermissionDenied) },
+		UseRight:     call(connect.CodePermissionDenied),
 	}
 	uses := map[string]RightTrigger{
 		"create tokenreviews":         called,
 		"create subjectaccessreviews": called,
-		"get *":                       {Need: s.publishOversized, Keep: s.publishOversized},
-		"get namespaces":              {Need: func(RightCase) { s.Restart() }}, // Only a start reads the namespace.
+		"get *":                       {RequireRight: s.publishOversized, UseRight: s.publishOversized},
+		"get namespaces":              {RequireRight: func(RightCase) { s.Restart() }}, // Only a start reads the namespace.
 	}
 	registered := func(RightCase) {
 		s.T.Helper()
 		Eventually(s.T, rightsTimeout, func() error { return s.webhooks.CheckRegisteredWithSecret(s.T.Context()) })
 	}
 	for _, verb := range []string{"get", "create", "update", "patch"} {
-		if s.Guard != "" {
-			use := RightTrigger{Prepare: registered, Need: s.removeRegistration, Done: registered}
+		if s.WebhookConfiguration != "" {
+			use := RightTrigger{Prepare: registered, RequireRight: s.removeWebhookRegistration, AwaitDone: registered}
 			uses[verb+" validatingwebhookconfigurations"], uses[verb+" secrets"] = use, use
 		}
 	}
 	return uses
 }
 
-// awaitCode calls the service until the answer has the code want.
-func (s *RightsSuite) awaitCode(want connect.Code) {
+// awaitErrorCode calls the service until the answer has the code want.
+func (s *RightsSuite) awaitErrorCode(want connect.Code) {
 	s.T.Helper()
-	AwaitErrorCode(s.T, rightsTimeout, want, func(ctx context.Context) error { return s.Call(ctx, s.caller, s.URL()) })
+	AwaitErrorCode(s.T, rightsTimeout, want, func(ctx context.Context) error { return s.CallWithoutRights(ctx, s.caller, s.URL()) })
 }
 
 // publishOversized publishes that an object is too large for NATS. The service then reads the object from the API
@@ -265,9 +265,9 @@ func (s *RightsSuite) publishOversized(c RightCase) {
 	s.T.Fatalf("got no %s, want one that the service reads", c.Resource)
 }
 
-// removeRegistration deletes the service's webhook configuration and its Secret. For the verb update it only removes
-// the webhooks from the configuration.
-func (s *RightsSuite) removeRegistration(c RightCase) {
+// removeWebhookRegistration deletes the service's webhook configuration and its Secret. For the verb update it only
+// removes the webhooks from the configuration.
+func (s *RightsSuite) removeWebhookRegistration(c RightCase) {
 	s.T.Helper()
 	take := s.webhooks.Delete
 	if c.Verb == "update" {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestSampleRightsHasEveryVerb(t *testing.T) {
-	for _, account := range rbac.Accounts() {
+	for _, account := range rbac.ServiceAccounts() {
 		rights := ServiceRights(account.Service)
 		chosen := sampleRights(rights, "0123abc")
 		if !slices.Equal(chosen, sampleRights(rights, "0123abc")) {
@@ -31,7 +31,7 @@ func TestSampleRightsHasEveryVerb(t *testing.T) {
 }
 
 func TestSampleRightsCoversAllRightsOverCommits(t *testing.T) {
-	for _, account := range rbac.Accounts() {
+	for _, account := range rbac.ServiceAccounts() {
 		rights := ServiceRights(account.Service)
 		for _, right := range rights {
 			reached := false

@@ -42,7 +42,7 @@ func (b *Env) ConfigureService(name string, cfg *service.Config) net.Listener {
 	b.T.Helper()
 	listener := ListenLoopback(b.T)
 	cfg.NATS.URL = b.NATS.URLOf(name)
-	cfg.RPC.Auth, cfg.RPC.Listen = rpc.None, listener.Addr().String()
+	cfg.RPC.Auth, cfg.RPC.Listen = rpc.AuthNone, listener.Addr().String()
 	cfg.Embed.Kube, cfg.Embed.Listener = b.Kube.ServiceConfig(b.T, name), listener
 	cfg.Embed.Log = slog.New(slog.NewTextHandler(b.T.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return listener
@@ -51,7 +51,7 @@ func (b *Env) ConfigureService(name string, cfg *service.Config) net.Listener {
 // ShortenWaits shortens the wait after a takeover and the wait before a retry. Use it only in tests in which no
 // request of a former leader can take effect late.
 func ShortenWaits(cfg *setup.Config) {
-	cfg.Takeover.Settling, cfg.MaxDelay = 2*time.Second, time.Second
+	cfg.Takeover.SettlingTime, cfg.MaxDelay = 2*time.Second, time.Second
 }
 
 // Serve runs a service for the test of b; see [Serve].

@@ -57,7 +57,7 @@ func (s *openSearchProcess) restoreSecurityConfig(ctx context.Context) error {
 		}
 	}
 	for _, kind := range securityKinds() {
-		if err := s.patchKind(ctx, kind, patchBetween(now[kind], s.first[kind])); err != nil {
+		if err := s.patchKind(ctx, kind, patchBetween(now[kind], s.initialConfig[kind])); err != nil {
 			return err
 		}
 	}

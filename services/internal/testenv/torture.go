@@ -19,8 +19,8 @@ const (
 
 // Disruption is an event that a service must survive, such as a restart.
 type Disruption struct {
-	What string
-	Do   func(*rand.Rand)
+	Name string
+	Run  func(*rand.Rand)
 }
 
 // DisruptionSuite makes random changes while calls of a service fail, the service crashes, and its servers restart.
@@ -29,38 +29,38 @@ type Disruption struct {
 //
 // The environment variable ENTAIL_SEED replaces the seed, and ENTAIL_ROUNDS raises the number of rounds.
 type DisruptionSuite struct {
-	Bed       *Env
+	Env       *Env
 	Reflector *Reflector
 	Service   string
 	// Serve starts the service.
 	Serve func() *RunningService
-	// Happen makes one random change, as a user could.
-	Happen func(*rand.Rand)
-	// AsDeclared returns nil if the backend holds the state that the objects declare. It must not use the service's
+	// RandomChange makes one random change, as a user could.
+	RandomChange func(*rand.Rand)
+	// CheckBackend returns nil if the backend holds the state that the objects declare. It must not use the service's
 	// own code to compute this state.
-	AsDeclared func() error
-	// Begin runs before each round, and End after it. Both may be nil.
-	Begin, End func()
-	// Besides lists disruptions that only this service has.
-	Besides []Disruption
+	CheckBackend func() error
+	// BeforeRound runs before each round, and End after it. Both may be nil.
+	BeforeRound, AfterRound func()
+	// ExtraDisruptions lists disruptions that only this service has.
+	ExtraDisruptions []Disruption
 	// OpenFGA is set for a service that uses OpenFGA.
 	OpenFGA bool
-	// Search is the service's traffic to OpenSearch, if any.
-	Search *Traffic
+	// OpenSearchTraffic is the service's traffic to OpenSearch, if any.
+	OpenSearchTraffic *Traffic
 
 	// Rounds is the number of rounds. All rounds together have every disruption at least once.
 	Rounds int
-	// Strikes is the number of disruptions in a round. Zero means all.
-	Strikes int
-	// Steps is the number of changes before each disruption and after the last one.
-	Steps int
-	// Pace is the time between two changes.
-	Pace time.Duration
-	// Within bounds the time until the backend holds the declared state.
-	Within time.Duration
-	// Failing is the percentage of calls that fail before the server receives them. The same percentage of the executed
-	// calls loses its answer.
-	Failing int
+	// DisruptionsPerRound is the number of disruptions in a round. Zero means all.
+	DisruptionsPerRound int
+	// ChangesPerDisruption is the number of changes before each disruption and after the last one.
+	ChangesPerDisruption int
+	// ChangeInterval is the time between two changes.
+	ChangeInterval time.Duration
+	// ConvergeTimeout bounds the time until the backend holds the declared state.
+	ConvergeTimeout time.Duration
+	// FailurePercent is the percentage of calls that fail before the server receives them. The same percentage of the
+	// executed calls loses its answer.
+	FailurePercent int
 
 	failures failureInjector
 	running  *RunningService
@@ -68,14 +68,14 @@ type DisruptionSuite struct {
 
 // Run runs the rounds, compares the backend after each, and finally checks that nothing is written without a change.
 func (t *DisruptionSuite) Run() {
-	t.Bed.T.Helper()
-	seed, rounds := seeds.FirstSeed(t.Bed.T), seeds.RoundCount(t.Bed.T, t.Rounds)
-	t.Bed.T.Logf("to repeat: ENTAIL_SEED=%d ENTAIL_ROUNDS=%d", seed, rounds)
+	t.Env.T.Helper()
+	seed, rounds := seeds.FirstSeed(t.Env.T), seeds.RoundCount(t.Env.T, t.Rounds)
+	t.Env.T.Logf("to repeat: ENTAIL_SEED=%d ENTAIL_ROUNDS=%d", seed, rounds)
 	random := rand.New(rand.NewPCG(seed, 0))
 	strikes := t.allDisruptions()
-	inRound := cmp.Or(t.Strikes, len(strikes))
+	inRound := cmp.Or(t.DisruptionsPerRound, len(strikes))
 	if rounds*inRound < len(strikes) {
-		t.Bed.T.Fatalf("got %d rounds of %d strikes, want room for %d", rounds, inRound, len(strikes))
+		t.Env.T.Fatalf("got %d rounds of %d strikes, want room for %d", rounds, inRound, len(strikes))
 	}
 	t.injectFailures(seed)
 	t.running = t.Serve()
@@ -87,17 +87,17 @@ func (t *DisruptionSuite) Run() {
 		t.runRound(random, struck)
 	}
 	t.failures.percent.Store(0)
-	if n := t.failures.count.Load(); t.Failing > 0 && int(n) < failuresInRound*rounds {
-		t.Bed.T.Errorf("got %d failed calls in %d rounds, want at least %d in each", n, rounds, failuresInRound)
+	if n := t.failures.count.Load(); t.FailurePercent > 0 && int(n) < failuresInRound*rounds {
+		t.Env.T.Errorf("got %d failed calls in %d rounds, want at least %d in each", n, rounds, failuresInRound)
 	}
 	t.checkNoWritesAtRest()
 }
 
 // injectFailures makes calls of the service fail.
 func (t *DisruptionSuite) injectFailures(seed uint64) {
-	lines := map[*Traffic]injectedErrors{&t.Bed.Kube.Traffic: kubeErrors(), &t.Bed.OpenFGA.Traffic: openFGAErrors()}
-	if t.Search != nil {
-		lines[t.Search] = openSearchErrors()
+	lines := map[*Traffic]injectedErrors{&t.Env.Kube.Traffic: kubeErrors(), &t.Env.OpenFGA.Traffic: openFGAErrors()}
+	if t.OpenSearchTraffic != nil {
+		lines[t.OpenSearchTraffic] = openSearchErrors()
 	}
 	t.failures.random = rand.New(rand.NewPCG(seed, 1))
 	for line, m := range lines {
@@ -112,15 +112,15 @@ func (t *DisruptionSuite) allDisruptions() []Disruption {
 		{"the service restarts", func(r *rand.Rand) { t.changeWhileStopped(r, false) }},
 		{"everything is published again", func(*rand.Rand) { t.Reflector.Replay() }},
 		{"old states are published again", func(*rand.Rand) { t.Reflector.RepublishAll() }},
-		{"the bus restarts", func(r *rand.Rand) { t.Bed.NATS.Stop(); t.Happen(r); t.Bed.NATS.Start(t.Bed.T) }},
+		{"the bus restarts", func(r *rand.Rand) { t.Env.NATS.Stop(); t.RandomChange(r); t.Env.NATS.Start(t.Env.T) }},
 		{"the durable is deleted", func(*rand.Rand) { t.deleteDurable() }},
 		{"the service starts without a durable", func(r *rand.Rand) { t.changeWhileStopped(r, false, t.deleteDurable) }},
 		{"the bus is wiped", func(*rand.Rand) { t.Reflector.WipeAndReplay() }},
 	}
 	if t.OpenFGA {
-		all = append(all, Disruption{"OpenFGA restarts", func(*rand.Rand) { t.Bed.OpenFGA.Stop(); t.Bed.OpenFGA.Start(t.Bed.T) }})
+		all = append(all, Disruption{"OpenFGA restarts", func(*rand.Rand) { t.Env.OpenFGA.Stop(); t.Env.OpenFGA.Start(t.Env.T) }})
 	}
-	return append(all, t.Besides...)
+	return append(all, t.ExtraDisruptions...)
 }
 
 // changeWhileStopped stops the service, makes a change, calls the functions, and starts the service again. If dies is
@@ -129,7 +129,7 @@ func (t *DisruptionSuite) changeWhileStopped(r *rand.Rand, dies bool, do ...func
 	t.failures.cut.Store(dies)
 	t.running.Stop()
 	t.failures.cut.Store(false)
-	t.Happen(r)
+	t.RandomChange(r)
 	for _, f := range do {
 		f()
 	}
@@ -138,9 +138,9 @@ func (t *DisruptionSuite) changeWhileStopped(r *rand.Rand, dies bool, do ...func
 
 // deleteDurable deletes the durable consumer of the service, if there is one. Then every message is delivered again.
 func (t *DisruptionSuite) deleteDurable() {
-	t.Bed.T.Helper()
+	t.Env.T.Helper()
 	if t.hasDurable() {
-		t.Bed.DeleteDurable(t.Service)
+		t.Env.DeleteDurable(t.Service)
 	}
 }
 
@@ -150,27 +150,27 @@ func (t *DisruptionSuite) hasDurable() bool {
 }
 
 // runRound makes random changes and the given disruptions, and then compares the backend.
-func (t *DisruptionSuite) runRound(r *rand.Rand, strikes []Disruption) {
-	t.Bed.T.Helper()
-	t.failures.percent.Store(int32(t.Failing))
-	callIfSet(t.Begin)
-	pace := time.NewTicker(t.Pace)
+func (t *DisruptionSuite) runRound(r *rand.Rand, disruptions []Disruption) {
+	t.Env.T.Helper()
+	t.failures.percent.Store(int32(t.FailurePercent))
+	callIfSet(t.BeforeRound)
+	pace := time.NewTicker(t.ChangeInterval)
 	defer pace.Stop()
 	steps := func() {
-		for range t.Steps {
+		for range t.ChangesPerDisruption {
 			<-pace.C
-			t.Happen(r)
+			t.RandomChange(r)
 		}
 	}
-	for _, s := range strikes {
+	for _, s := range disruptions {
 		steps()
-		t.Bed.T.Log(s.What)
-		s.Do(r)
+		t.Env.T.Log(s.Name)
+		s.Run(r)
 	}
 	steps()
-	t.failures.percent.Store(int32(t.Failing / quietFailures))
-	Eventually(t.Bed.T, t.Within, t.AsDeclared)
-	callIfSet(t.End)
+	t.failures.percent.Store(int32(t.FailurePercent / quietFailures))
+	Eventually(t.Env.T, t.ConvergeTimeout, t.CheckBackend)
+	callIfSet(t.AfterRound)
 }
 
 func callIfSet(f func()) {
@@ -182,39 +182,39 @@ func callIfSet(f func()) {
 // checkNoWritesAtRest compares the backend again without failures. Then it checks that no action without a change of
 // objects causes a write.
 func (t *DisruptionSuite) checkNoWritesAtRest() {
-	t.Bed.T.Helper()
-	Eventually(t.Bed.T, t.Within, t.AsDeclared)
+	t.Env.T.Helper()
+	Eventually(t.Env.T, t.ConvergeTimeout, t.CheckBackend)
 	if t.hasDurable() {
-		t.Bed.AwaitCaughtUp(t.Service)
+		t.Env.AwaitCaughtUp(t.Service)
 	}
-	t.Bed.AwaitNoCalls()
-	if err := t.AsDeclared(); err != nil {
-		t.Bed.T.Errorf("at rest: %v", err)
+	t.Env.AwaitNoCalls()
+	if err := t.CheckBackend(); err != nil {
+		t.Env.T.Errorf("at rest: %v", err)
 	}
 	t.checkNoWrites("a replay", t.Reflector.Replay)
 	if !t.hasDurable() {
 		return
 	}
-	t.checkNoWrites("a resync", func() { t.Bed.RequestResync(t.Service) })
+	t.checkNoWrites("a resync", func() { t.Env.RequestResync(t.Service) })
 	t.checkNoWrites("a start without a durable", func() {
 		t.running.Stop()
 		t.deleteDurable()
 		t.running = t.Serve()
-		t.Bed.AwaitCaughtUp(t.Service)
-		t.Bed.RequestResync(t.Service)
+		t.Env.AwaitCaughtUp(t.Service)
+		t.Env.RequestResync(t.Service)
 	})
-	if err := t.AsDeclared(); err != nil {
-		t.Bed.T.Errorf("after the replays: %v", err)
+	if err := t.CheckBackend(); err != nil {
+		t.Env.T.Errorf("after the replays: %v", err)
 	}
 }
 
 // checkNoWrites does the same as [Env.CheckNoWrites], and also checks OpenSearch.
 func (t *DisruptionSuite) checkNoWrites(what string, do func()) {
-	t.Bed.T.Helper()
-	search := cmp.Or(t.Search, &Traffic{})
+	t.Env.T.Helper()
+	search := cmp.Or(t.OpenSearchTraffic, &Traffic{})
 	before := search.WritesByOp()
-	t.Bed.CheckNoWrites(what, do)
+	t.Env.CheckNoWrites(what, do)
 	if writes := SubtractCounts(before, search.WritesByOp()); len(writes) > 0 {
-		t.Bed.T.Errorf("%s made writes to OpenSearch: %v", what, writes)
+		t.Env.T.Errorf("%s made writes to OpenSearch: %v", what, writes)
 	}
 }

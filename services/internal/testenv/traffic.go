@@ -144,7 +144,7 @@ func clientOutcome(req *http.Request, response *http.Response, err error) (*http
 	if response != nil {
 		_ = response.Body.Close()
 	}
-	if answer, ok := errors.AsType[*injectedError](err); ok {
+	if answer, ok := errors.AsType[*injectedResponseError](err); ok {
 		return answer.toResponse(req), nil
 	}
 	return nil, err

@@ -10,13 +10,13 @@ import (
 // rightsUsage holds the rights that the tests of a package have shown to be used.
 type rightsUsage struct {
 	service string
-	shown   []Right
+	used    []Right
 }
 
 func (u *rightsUsage) beginService(service string) { u.service = service }
 
 // recordReported records that the service reported the right as missing.
-func (u *rightsUsage) recordReported(right Right) { u.shown = append(u.shown, right) }
+func (u *rightsUsage) recordReported(right Right) { u.used = append(u.used, right) }
 
 // isWholePackage reports whether all tests of the package run.
 func isWholePackage() bool {
@@ -36,7 +36,7 @@ func (c *sharedKube) checkRightsUsed() error {
 	left, err := auditLogDir(c.root).unusedRights(c.rights.service)
 	var problems []error
 	for _, right := range left {
-		if !right.isAdmissionVerb() || !slices.Contains(c.rights.shown, right) {
+		if !right.isAdmissionVerb() || !slices.Contains(c.rights.used, right) {
 			problems = append(problems, fmt.Errorf("%s: no test used the right to %s; add a test that needs it, or remove it from services/internal/rbac",
 				c.rights.service, right))
 		}

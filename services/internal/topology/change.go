@@ -11,16 +11,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// ErrRefused means that a message is not a valid change of its subject. The object is unknown until the watcher
+// ErrInvalidChange means that a message is not a valid change of its subject. The object is unknown until the watcher
 // publishes it again.
-var ErrRefused = errors.New("refused")
+var ErrInvalidChange = errors.New("refused")
 
 // DecodeRawChange decodes a message of [Changes]. Its subject, headers, fields and the metadata of its object must
-// agree. Every error wraps [ErrRefused], because the message will never be valid.
+// agree. Every error wraps [ErrInvalidChange], because the message will never be valid.
 func DecodeRawChange(subject string, header nats.Header, data []byte) (event.Change, error) {
-	key, uid, err := ParseChangeSubject(subject)
+	key, uid, err := ParseChangeOrTombstoneSubject(subject)
 	if err != nil {
-		return event.Change{}, fmt.Errorf("%w: %w", ErrRefused, err)
+		return event.Change{}, fmt.Errorf("%w: %w", ErrInvalidChange, err)
 	}
 	change, err := event.UnmarshalChange(key, data)
 	if err == nil && uid != "" && (change.UID != uid || !change.Deleted) {
@@ -30,7 +30,7 @@ func DecodeRawChange(subject string, header nats.Header, data []byte) (event.Cha
 		err = cmp.Or(checkHeaders(change, header), checkMetadata(change))
 	}
 	if err != nil {
-		return event.Change{}, fmt.Errorf("%w: %w", ErrRefused, err)
+		return event.Change{}, fmt.Errorf("%w: %w", ErrInvalidChange, err)
 	}
 	return change, nil
 }
@@ -74,7 +74,7 @@ func checkMetadata(c event.Change) error {
 			ResourceVersion string `json:"resourceVersion"`
 		} `json:"metadata"`
 	}
-	if err := event.DecodeCaseSensitive(c.Object, &object); err != nil {
+	if err := event.DecodeObjectCaseSensitive(c.Object, &object); err != nil {
 		return nil //nolint:nilerr // Services report that the object cannot be decoded.
 	}
 	has := object.Metadata

@@ -71,7 +71,7 @@ func TestRepairStreamRaisesReplicasOnly(t *testing.T) {
 		}
 	}
 	differences, err := topology.CompareStreams(t.Context(), js, 1)
-	if err != nil || len(differences) != len(topology.StreamNames()) || differences[0].Copies != 3 || differences[0].NeedsRepair() {
+	if err != nil || len(differences) != len(topology.StreamNames()) || differences[0].Replicas != 3 || differences[0].NeedsRepair() {
 		t.Errorf("differences %+v, %v; want to be told of all copies", differences, err)
 	}
 }

@@ -46,7 +46,7 @@ func TestStreamDifferenceString(t *testing.T) {
 			t.Errorf("it says %q, wrong %t; want %q", d, d.NeedsRepair(), want)
 		}
 	}
-	if more := (StreamDifference{Stream: "A", Copies: 3}); more.NeedsRepair() {
+	if more := (StreamDifference{Stream: "A", Replicas: 3}); more.NeedsRepair() {
 		t.Error("more copies than were asked for are said to be wrong")
 	}
 }
@@ -69,7 +69,7 @@ func TestServiceSubjectsAreDistinct(t *testing.T) {
 	}
 }
 
-func TestServiceNamed(t *testing.T) {
+func TestFindServiceFindsService(t *testing.T) {
 	for _, service := range DurableServices() {
 		if found, ok := FindService(service.Name); !ok || !slices.Equal(found.Kinds, service.Kinds) {
 			t.Errorf("%s: %+v, %t", service.Name, found, ok)
@@ -155,7 +155,7 @@ func TestDecodeChangeRefusesInconsistentMessage(t *testing.T) {
 			switch {
 			case test.want == "" && (err != nil || got.UID != "u1" || !got.ExpiresAt.IsZero()):
 				t.Errorf("got %+v, %v", got, err)
-			case test.want != "" && (!fault.IsTerminal(err) || !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), test.want)):
+			case test.want != "" && (!fault.IsTerminal(err) || !errors.Is(err, ErrInvalidChange) || !strings.Contains(err.Error(), test.want)):
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})

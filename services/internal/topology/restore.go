@@ -25,9 +25,9 @@ type StreamDifference struct {
 	Missing bool
 	// Fields names the configuration fields that differ.
 	Fields []string
-	// Copies is the number of replicas of the stream if it is larger than the configured number. The larger number is
+	// Replicas is the number of replicas of the stream if it is larger than the configured number. The larger number is
 	// kept, because a flag must not reduce the redundancy of an existing stream.
-	Copies int
+	Replicas int
 
 	want jetstream.StreamConfig
 }
@@ -57,7 +57,7 @@ func CompareStreams(ctx context.Context, js jetstream.JetStream, replicas int) (
 		})
 	}
 	looking.Wait()
-	return slices.DeleteFunc(differences, func(d StreamDifference) bool { return !d.NeedsRepair() && d.Copies == 0 }), errors.Join(errs...)
+	return slices.DeleteFunc(differences, func(d StreamDifference) bool { return !d.NeedsRepair() && d.Replicas == 0 }), errors.Join(errs...)
 }
 
 func compareStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (StreamDifference, error) {
@@ -74,7 +74,7 @@ func compareStream(ctx context.Context, js jetstream.JetStream, want jetstream.S
 	}
 	have := stream.CachedInfo().Config
 	if have.Replicas > want.Replicas {
-		d.Copies, d.want.Replicas = have.Replicas, have.Replicas
+		d.Replicas, d.want.Replicas = have.Replicas, have.Replicas
 	}
 	have.Metadata = nil // The server adds its own metadata.
 	d.Fields = differingFields(have, d.want)
@@ -95,18 +95,18 @@ func differingFields[T any](have, want T) []string {
 
 // RepairStream creates or updates a stream as defined. Only the watcher calls it. The error is [fault.Terminal] if a
 // retry cannot help.
-func RepairStream(ctx context.Context, js jetstream.JetStream, d StreamDifference) error {
-	if !d.NeedsRepair() {
+func RepairStream(ctx context.Context, js jetstream.JetStream, difference StreamDifference) error {
+	if !difference.NeedsRepair() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	change := js.UpdateStream
-	if d.Missing {
+	if difference.Missing {
 		change = js.CreateStream
 	}
-	if _, err := change(ctx, d.want); err != nil {
-		return classifyRefusal(fmt.Errorf("restore stream %s: %w", d.Stream, err))
+	if _, err := change(ctx, difference.want); err != nil {
+		return classifyRefusal(fmt.Errorf("restore stream %s: %w", difference.Stream, err))
 	}
 	return nil
 }

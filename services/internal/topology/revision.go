@@ -8,15 +8,15 @@ import (
 )
 
 // FormatRevision returns a text that identifies a position in one life of [Changes].
-func FormatRevision(sequence uint64, incarnation string) string {
-	return fmt.Sprintf("%d@%s", sequence, incarnation)
+func FormatRevision(sequence uint64, streamID string) string {
+	return fmt.Sprintf("%d@%s", sequence, streamID)
 }
 
 // ParseRevision parses the output of [FormatRevision]. began is the creation time of the stream.
-func ParseRevision(revision string) (sequence uint64, began time.Time, err error) {
+func ParseRevision(revision string) (sequence uint64, streamCreated time.Time, err error) {
 	number, incarnation, cut := strings.Cut(revision, "@")
 	sequence, ofNumber := strconv.ParseUint(number, 10, 64)
-	began, ofTime := time.Parse(time.RFC3339Nano, incarnation)
+	streamCreated, ofTime := time.Parse(time.RFC3339Nano, incarnation)
 	switch {
 	case !cut:
 		err = invalidRevisionError(revision, "there is no @ in it")
@@ -28,10 +28,10 @@ func ParseRevision(revision string) (sequence uint64, began time.Time, err error
 	if err != nil {
 		return 0, time.Time{}, err
 	}
-	return sequence, began, nil
+	return sequence, streamCreated, nil
 }
 
 // invalidRevisionError returns an error with an example of a valid revision.
-func invalidRevisionError(revision, why string) error {
-	return fmt.Errorf("%q is no revision: %s; one is as an answer named it, such as 42@2026-01-02T03:04:05.678Z", revision, why)
+func invalidRevisionError(revision, reason string) error {
+	return fmt.Errorf("%q is no revision: %s; one is as an answer named it, such as 42@2026-01-02T03:04:05.678Z", revision, reason)
 }

@@ -21,9 +21,9 @@ const (
 	DeadLetters = "ENTAIL_DEADLETTERS"
 )
 
-// Group is the priority group of every durable consumer. JetStream pins one replica of the group, and the other
+// PriorityGroup is the priority group of every durable consumer. JetStream pins one replica of the group, and the other
 // replicas are standby.
-const Group = "active"
+const PriorityGroup = "active"
 
 const (
 	dedupWindow   = 2 * time.Minute
@@ -41,26 +41,26 @@ const TombstoneTTL = 7 * 24 * time.Hour
 // TakeoverBounds bounds how soon a standby replica replaces a leader that has stopped. All replicas of a service need
 // the same bounds.
 type TakeoverBounds struct {
-	// Claim is the lifetime of a lease after it was sent.
-	Claim time.Duration
-	// Pin bounds how long a dead leader delays the next one. It is at least 2 s.
-	Pin time.Duration
-	// Settling bounds the time in which requests of a former leader may still take effect.
-	Settling time.Duration
+	// LeaseLifetime is the lifetime of a lease after it was sent.
+	LeaseLifetime time.Duration
+	// PinTimeout bounds how long a dead leader delays the next one. It is at least 2 s.
+	PinTimeout time.Duration
+	// SettlingTime bounds the time in which requests of a former leader may still take effect.
+	SettlingTime time.Duration
 }
 
 // DefaultTakeoverBounds returns the bounds that services use. Tests use shorter ones.
 func DefaultTakeoverBounds() TakeoverBounds {
-	return TakeoverBounds{Claim: 3 * time.Second, Pin: 4 * time.Second, Settling: 10 * time.Second}
+	return TakeoverBounds{LeaseLifetime: 3 * time.Second, PinTimeout: 4 * time.Second, SettlingTime: 10 * time.Second}
 }
 
 // AckWait returns the time after which the server delivers an unsettled message again. A consumer extends it while it
 // works on the message. Together with Pin it bounds how long a frozen replica delays the messages that it received.
-func (t TakeoverBounds) AckWait() time.Duration { return 2 * t.Claim }
+func (t TakeoverBounds) AckWait() time.Duration { return 2 * t.LeaseLifetime }
 
 // PullExpiry returns the lifetime of a consumer's pull request. It is so short that a running replica sends two
 // requests within Pin.
-func (t TakeoverBounds) PullExpiry() time.Duration { return t.Pin / 2 }
+func (t TakeoverBounds) PullExpiry() time.Duration { return t.PinTimeout / 2 }
 
 // StreamNames lists the names of all streams.
 func StreamNames() []string {
@@ -128,7 +128,7 @@ func consumerConfig(service Service, takeover TakeoverBounds) jetstream.Consumer
 		Durable: service.Name, FilterSubjects: filters,
 		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: takeover.AckWait(), MaxDeliver: -1, MaxAckPending: MaxAckPending, MaxWaiting: maxWaiting,
-		PriorityPolicy: jetstream.PriorityPolicyPinned, PriorityGroups: []string{Group}, PinnedTTL: takeover.Pin,
+		PriorityPolicy: jetstream.PriorityPolicyPinned, PriorityGroups: []string{PriorityGroup}, PinnedTTL: takeover.PinTimeout,
 	}
 }
 

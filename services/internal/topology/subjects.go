@@ -37,9 +37,9 @@ func TombstoneSubject(k event.Key, uid string) string {
 	return ChangeSubject(k) + "." + event.EncodeToken(uid)
 }
 
-// ParseChangeSubject parses the output of [ChangeSubject] and of [TombstoneSubject]. uid is empty for a
+// ParseChangeOrTombstoneSubject parses the output of [ChangeSubject] and of [TombstoneSubject]. uid is empty for a
 // [ChangeSubject].
-func ParseChangeSubject(subject string) (k event.Key, uid string, err error) {
+func ParseChangeOrTombstoneSubject(subject string) (k event.Key, tombstoneUID string, err error) {
 	tail, ok := strings.CutPrefix(subject, changesPrefix)
 	target := !ok
 	if target {
@@ -49,8 +49,8 @@ func ParseChangeSubject(subject string) (k event.Key, uid string, err error) {
 		return event.Key{}, "", fmt.Errorf("subject %.200q is not one of changes", subject)
 	}
 	if i := strings.LastIndexByte(tail, '.'); strings.Count(tail, ".") == keyTokens {
-		uid, err = event.DecodeToken(tail[i+1:])
-		if err == nil && uid == "" {
+		tombstoneUID, err = event.DecodeToken(tail[i+1:])
+		if err == nil && tombstoneUID == "" {
 			err = errNoUID
 		}
 		if err != nil {
@@ -60,7 +60,7 @@ func ParseChangeSubject(subject string) (k event.Key, uid string, err error) {
 	}
 	k, err = event.ParseSubjectTokens(tail)
 	k.Target = target
-	return k, uid, err
+	return k, tombstoneUID, err
 }
 
 // keyTokens is the number of tokens that name an object.

@@ -201,10 +201,10 @@ func TestChangesFilterMatchesItsKindOnly(t *testing.T) {
 			t.Errorf("%s in %s: %v", subject, filter, got)
 		}
 	}
-	if got, uid, err := topology.ParseChangeSubject(subject); err != nil || got != key || uid != "" {
+	if got, uid, err := topology.ParseChangeOrTombstoneSubject(subject); err != nil || got != key || uid != "" {
 		t.Errorf("parsed %v, %q, %v", got, uid, err)
 	}
-	if _, _, err := topology.ParseChangeSubject(topology.ResyncSubject("s")); err == nil {
+	if _, _, err := topology.ParseChangeOrTombstoneSubject(topology.ResyncSubject("s")); err == nil {
 		t.Error("a wake was read as a change")
 	}
 }
@@ -231,11 +231,11 @@ func TestTombstoneSubjectMatchesConsumerFilter(t *testing.T) {
 	if server.SubjectsCollide(subject, heads) || !server.SubjectsCollide(topology.ChangeSubject(key), heads) {
 		t.Errorf("%s does not match the objects alone", heads)
 	}
-	if got, uid, err := topology.ParseChangeSubject(subject); err != nil || got != key || uid != "u.1" {
+	if got, uid, err := topology.ParseChangeOrTombstoneSubject(subject); err != nil || got != key || uid != "u.1" {
 		t.Errorf("parsed %v, %q, %v", got, uid, err)
 	}
 	for _, bad := range []string{topology.ChangeSubject(key) + "._", topology.ChangeSubject(key) + ".%zz", subject + ".more"} {
-		if _, _, err := topology.ParseChangeSubject(bad); err == nil {
+		if _, _, err := topology.ParseChangeOrTombstoneSubject(bad); err == nil {
 			t.Errorf("%s was read", bad)
 		}
 	}

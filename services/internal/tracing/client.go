@@ -15,7 +15,7 @@ import (
 
 // WrapTransport wraps a transport so that each request has a span. It also sends the trace context to the server.
 func WrapTransport(provider trace.TracerProvider) func(http.RoundTripper) http.RoundTripper {
-	tracer := provider.Tracer(scope)
+	tracer := provider.Tracer(instrumentationScope)
 	return func(next http.RoundTripper) http.RoundTripper { return tracingTransport{next: next, tracer: tracer} }
 }
 
@@ -52,7 +52,7 @@ func (t tracingTransport) WrappedRoundTripper() http.RoundTripper { return t.nex
 
 // UnaryClientInterceptor records a span for each call and sends the trace context to the server.
 func UnaryClientInterceptor(provider trace.TracerProvider) grpc.UnaryClientInterceptor {
-	tracer := provider.Tracer(scope)
+	tracer := provider.Tracer(instrumentationScope)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if !isTraced(ctx) {
 			return invoke(ctx, method, req, reply, cc, opts...)
@@ -61,7 +61,7 @@ func UnaryClientInterceptor(provider trace.TracerProvider) grpc.UnaryClientInter
 		ctx, span := tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 			attribute.String("rpc.system", "grpc"), attribute.String("server.address", cc.Target())))
 		defer span.End()
-		err := invoke(metadata.AppendToOutgoingContext(ctx, header, TraceparentOf(ctx)), method, req, reply, cc, opts...)
+		err := invoke(metadata.AppendToOutgoingContext(ctx, traceparentHeader, TraceparentOf(ctx)), method, req, reply, cc, opts...)
 		recordError(span, err)
 		return err
 	}

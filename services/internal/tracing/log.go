@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler adds the trace ID and span ID to each record whose context has a span.
-func LogHandler(next slog.Handler) slog.Handler { return traceIDHandler{next} }
+// NewLogHandler adds the trace ID and span ID to each record whose context has a span.
+func NewLogHandler(next slog.Handler) slog.Handler { return traceIDHandler{next} }
 
 type traceIDHandler struct{ slog.Handler }
 

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// scope is the instrumentation scope of all spans.
-	scope  = "entail"
-	header = "traceparent"
+	// instrumentationScope is the instrumentation scope of all spans.
+	instrumentationScope = "entail"
+	traceparentHeader    = "traceparent"
 )
 
 // ContinueTrace returns a context in the trace of traceparent, if there is one.
 func ContinueTrace(ctx context.Context, traceparent string) context.Context {
-	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{header: traceparent})
+	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceparentHeader: traceparent})
 }
 
 // TraceparentOf returns the traceparent of the span in ctx; empty if there is none.
 func TraceparentOf(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
-	return carrier[header]
+	return carrier[traceparentHeader]
 }
 
 // LinksTo returns links to other traces.

@@ -89,7 +89,7 @@ func TestUnaryClientInterceptorContinuesTrace(t *testing.T) {
 
 func TestLogHandlerAddsTraceID(t *testing.T) {
 	var lines bytes.Buffer
-	log := slog.New(LogHandler(slog.NewJSONHandler(&lines, nil))).With("service", "test")
+	log := slog.New(NewLogHandler(slog.NewJSONHandler(&lines, nil))).With("service", "test")
 	log.InfoContext(t.Context(), "without")
 	if strings.Contains(lines.String(), "trace_id") {
 		t.Errorf("log: %s", &lines)

@@ -32,7 +32,7 @@ func TestTextTruncatesAtRune(t *testing.T) {
 	}
 }
 
-func TestLineHasNoBreaks(t *testing.T) {
+func TestLineRemovesBreaks(t *testing.T) {
 	if got := truncate.Line("a\nb\r\tc\x00", 100); got != "a b  c " {
 		t.Errorf("got %q", got)
 	}

@@ -77,8 +77,8 @@ func (r *Verifier) verifyExpected(ctx context.Context, e ExpectedState) error {
 	if !ok || e.change.Key.Cluster != r.cluster {
 		return r.contradictionError(e.change)
 	}
-	if e.change.Version == kind.Older && kind.Older != "" {
-		kind.Version = kind.Older
+	if e.change.Version == kind.FallbackVersion && kind.FallbackVersion != "" {
+		kind.Version = kind.FallbackVersion
 	}
 	now, err := r.api.ReadNewest(ctx, kind, e.change)
 	if err != nil {

@@ -109,7 +109,7 @@ func (b *verifierEnv) contradicted() (times float64) {
 	return times
 }
 
-func TestVerifyReturnsStaleUnlessTheAPIServerReturnsTheExpectedState(t *testing.T) {
+func TestVerifyReturnsStaleUnlessAPIServerReturnsExpectedState(t *testing.T) {
 	for name, test := range map[string]struct {
 		arrange      func(b *verifierEnv)
 		want         error
@@ -147,7 +147,7 @@ func TestVerifyReturnsStaleUnlessTheAPIServerReturnsTheExpectedState(t *testing.
 	}
 }
 
-func TestVerifyReadsNoObjectOfAnotherCluster(t *testing.T) {
+func TestVerifyDoesNotReadObjectOfAnotherCluster(t *testing.T) {
 	b := newVerifierEnv(t)
 	c := state(t, 1, "a", "x")
 	c.Key.Cluster = "east"
@@ -159,7 +159,7 @@ func TestVerifyReadsNoObjectOfAnotherCluster(t *testing.T) {
 	}
 }
 
-func TestVerifyAnswerReturnsStaleIfDeclaredFieldsDiffer(t *testing.T) {
+func TestVerifyWriteAnswerReturnsStaleIfDeclaredFieldsDiffer(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer event.Change
 		want   error

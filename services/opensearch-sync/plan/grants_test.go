@@ -126,7 +126,7 @@ func TestRolesUncheckedByAdmissionOmitsCheckedRoles(t *testing.T) {
 	}
 }
 
-func TestPlanObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
+func TestDecideObjectsDoesNotWriteUserWithUnapprovedRole(t *testing.T) {
 	roles := map[string]Entity{"all_access": NewEntity(map[string]any{"reserved": true}), "company": NewEntity(map[string]any{"reserved": true})}
 	byName := map[string]any{"users": []any{"anna"}}
 	byRole := map[string]any{"backend_roles": []any{"b"}}
@@ -179,7 +179,7 @@ func TestPlanObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
 }
 
 // An object without approval writes nothing, so it must not keep the user of a deleted object of the same name.
-func TestPlanObjectsRemovesDeletedUserWithUnapprovedSuccessor(t *testing.T) {
+func TestDecideObjectsRemovesDeletedUserWithUnapprovedSuccessor(t *testing.T) {
 	grants := FindProtectedGrants(map[string]Entity{"all_access": NewEntity(map[string]any{"reserved": true})},
 		map[string]Entity{"all_access": NewEntity(map[string]any{"users": []any{"anna"}})}, grantNames())
 	gone := user("old", func(o *DeclaredObject) { o.Leaving, o.Gone, o.Grants = true, true, grants })

@@ -157,7 +157,7 @@ func (w *mappingSimulation) pass(t *rapid.T, killed int, lost bool, meanwhile fu
 	return d.Again
 }
 
-func TestPlanMappingsConvergesInRandomHistories(t *testing.T) {
+func TestDecideMappingsConvergesInRandomHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &mappingSimulation{
 			actual: map[string]Entity{}, roles: map[string]bool{"r0": true, "r1": true, "r2": true},
@@ -262,7 +262,7 @@ func TestPlanMappingsConvergesInRandomHistories(t *testing.T) {
 }
 
 // A recorded change without an answer may take effect when the binding no longer wants it.
-func TestPlanMappingsKeepsRecordWhileUncertain(t *testing.T) {
+func TestDecideMappingsKeepsRecordWhileUncertain(t *testing.T) {
 	was, is := MappingEntries{Users: []string{"anna", "ben"}, And: []string{"a", "b"}}, MappingEntries{Users: []string{"anna"}}
 	next := MappingEntries{Users: is.Users, And: []string{"c"}}
 	for name, c := range map[string]struct {
@@ -305,7 +305,7 @@ func TestPlanMappingsKeepsRecordWhileUncertain(t *testing.T) {
 	}
 }
 
-func TestPlanMappings(t *testing.T) {
+func TestDecideMappings(t *testing.T) {
 	give := func(uid string, e MappingEntries, edit func(*RoleBinding)) RoleBinding {
 		b := RoleBinding{UID: uid, Roles: []string{"logs"}, Entries: e}
 		if edit != nil {
@@ -363,7 +363,7 @@ func TestPlanMappings(t *testing.T) {
 	}
 }
 
-func TestPlanMappingsReportsWorstVerdict(t *testing.T) {
+func TestDecideMappingsReportsWorstVerdict(t *testing.T) {
 	guarded := Entity{Guarded: true}
 	b := RoleBinding{UID: "1", Roles: []string{"another", "kibana_server", "nosuch"}, Entries: MappingEntries{Users: []string{"anna"}}}
 	d := DecideMappings([]RoleBinding{b}, map[string]Entity{"kibana_server": guarded, "another": guarded}, map[string]bool{"kibana_server": true, "another": true}, false)
@@ -378,7 +378,7 @@ func TestPlanMappingsReportsWorstVerdict(t *testing.T) {
 	}
 }
 
-func TestPlanMappingsKeepsEntriesOfOtherClusterObjects(t *testing.T) {
+func TestDecideMappingsKeepsEntriesOfOtherClusterObjects(t *testing.T) {
 	anna, both := MappingEntries{Users: []string{"anna"}}, MappingEntries{Users: []string{"anna", "ben"}}
 	logs := func(e MappingEntries) map[string]MappingEntries { return map[string]MappingEntries{"logs": e} }
 	leaves := RoleBinding{UID: "1", Leaving: true, Record: logs(anna)}
@@ -450,7 +450,7 @@ func TestDriftedFieldsOfSyncedObject(t *testing.T) {
 	}
 }
 
-func TestPlanMappingsRequiresApprovalForUncheckedRole(t *testing.T) {
+func TestDecideMappingsRequiresApprovalForUncheckedRole(t *testing.T) {
 	anna, both := MappingEntries{Users: []string{"anna"}}, MappingEntries{Users: []string{"anna", "ben"}}
 	pair := MappingEntries{And: []string{"a", "b"}}
 	for name, c := range map[string]struct {

@@ -28,7 +28,7 @@ func owned(uid, tag string) map[string]any {
 
 func secretless(o *DeclaredObject) { o.Tag, o.PasswordMissing = "", &Verdict{Reason: "SecretMissing"} }
 
-func TestPlanObjectsOfUsers(t *testing.T) {
+func TestDecideObjectsOfUsers(t *testing.T) {
 	operated := map[string]any{"k8s-uid": "u", "secret-version": "7"}
 	reserved := listedUser(nil)
 	reserved.Guarded = true
@@ -96,7 +96,7 @@ func verbs(actions []Action, name string) (all string) {
 // withoutObject marks an object as deleted by force.
 func withoutObject(o *DeclaredObject) { o.Leaving, o.Gone = true, true }
 
-func TestPlanObjectsOfRoles(t *testing.T) {
+func TestDecideObjectsOfRoles(t *testing.T) {
 	role := func(edit func(*DeclaredObject)) []DeclaredObject {
 		o := DeclaredObject{UID: "u", Name: "logs", Body: Body{"cluster_permissions": []any{"x"}}}
 		edit(&o)
@@ -146,7 +146,7 @@ func TestPlanObjectsOfRoles(t *testing.T) {
 	}
 }
 
-func TestPlanObjectsKeepsDeletedObjectWhileWriteIsUncertain(t *testing.T) {
+func TestDecideObjectsKeepsDeletedObjectWhileWriteIsUncertain(t *testing.T) {
 	leaving := DeclaredObject{UID: "u", Name: "logs", Leaving: true}
 	recorded := leaving
 	recorded.Existing = new(false)
@@ -179,7 +179,7 @@ func withoutObjects(existing *bool) []DeclaredObject {
 	return []DeclaredObject{{UID: "v", Name: "logs", Body: Body{"cluster_permissions": []any{"x"}}, Leaving: true, Gone: true, Existing: existing}}
 }
 
-func TestPlanObjectsPatchesUserWithoutPasswordChange(t *testing.T) {
+func TestDecideObjectsPatchesUserWithoutPasswordChange(t *testing.T) {
 	d := DecideObjects(Users, []DeclaredObject{user("u", nil)}, map[string]Entity{"anna": listedUser(owned("u", "tag"), "b")})
 	if len(d.Actions) != 1 || !slices.Equal(d.Actions[0].Fields, []string{"backend_roles"}) || d.Actions[0].Password {
 		t.Errorf("to do is %+v", d.Actions)
@@ -189,7 +189,7 @@ func TestPlanObjectsPatchesUserWithoutPasswordChange(t *testing.T) {
 	}
 }
 
-func TestPlanObjectsGivesNameToOneObject(t *testing.T) {
+func TestDecideObjectsGivesNameToOneObject(t *testing.T) {
 	first, second := user("a", nil), user("b", func(o *DeclaredObject) { o.Created = time.Unix(2, 0) })
 	d := DecideObjects(Users, []DeclaredObject{second, first}, nil)
 	if verbs(d.Actions, "anna") != "put" || d.Actions[0].For[0] != "a" || d.Outcomes["b"].Reason != NameTaken {

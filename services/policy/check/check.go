@@ -77,12 +77,12 @@ func (c *checker) runChecks() {
 		c.reportAbsent(policy.Place{}, policy.CodeEmpty, "there is no policy: no document declares a resource type",
 			"name the files or folders of a policy; its documents declare resourceTypes, unions, actions and actionBindings")
 	}
-	if !c.checkLimits() || !c.expandAll() {
+	if !c.checkLimits() || !c.expandUnionsAndBindings() {
 		return
 	}
-	c.verifyConditions()
-	c.findCollisions()
-	c.addRoles()
+	c.reportInvalidConditions()
+	c.reportCollisions()
+	c.ensureRoleType()
 	// If the policy has errors, it is too early to report missing parts.
 	if c.valid && !c.findings.HasErrors() {
 		c.reportUngranted()
@@ -90,8 +90,8 @@ func (c *checker) runChecks() {
 	}
 }
 
-// expandAll replaces unions by their members, and reports whether the result is within the limits.
-func (c *checker) expandAll() bool {
+// expandUnionsAndBindings replaces unions by their members, and reports whether the result is within the limits.
+func (c *checker) expandUnionsAndBindings() bool {
 	c.expandUnions()
 	if !c.expandTargets() {
 		c.reportLimit(fmt.Sprintf("the relations of the policy have more than %d targets", maxTargets))

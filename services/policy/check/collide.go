@@ -6,9 +6,9 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// findCollisions reports names that one type would have twice. A type has one namespace for its relations, its actions,
-// and the relations that hold role bindings.
-func (c *checker) findCollisions() {
+// reportCollisions reports names that one type would have twice. A type has one namespace for its relations, its
+// actions, and the relations that hold role bindings.
+func (c *checker) reportCollisions() {
 	for _, t := range c.types {
 		for _, r := range t.relations {
 			c.reportRelationCollision(t, r)

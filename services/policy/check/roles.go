@@ -7,8 +7,9 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// addRoles ensures that role bindings have a type of roles. It is the declared type, or one that addRoles creates.
-func (c *checker) addRoles() {
+// ensureRoleType ensures that role bindings have a type of roles. It is the declared type, or one that ensureRoleType
+// creates.
+func (c *checker) ensureRoleType() {
 	bound := slices.IndexFunc(c.bindings, func(b *draftBinding) bool { return b.RoleBinding && len(b.members) > 0 })
 	if bound < 0 {
 		return

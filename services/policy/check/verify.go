@@ -7,8 +7,8 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// verifyConditions checks the conditions of every binding on every type of the binding.
-func (c *checker) verifyConditions() {
+// reportInvalidConditions checks the conditions of every binding on every type of the binding.
+func (c *checker) reportInvalidConditions() {
 	for _, b := range c.bindings {
 		for _, s := range b.steps {
 			c.verifyStep(b, s)
@@ -25,8 +25,8 @@ func (c *checker) verifyStep(b *draftBinding, s resolvedStep) {
 		switch {
 		case r == nil:
 			without = append(without, quoteName(t.Name))
-		case s.action != nil && len(dead) <= mostWords && !c.isBoundOnTargets(r, s.action):
-			dead = typesWithoutAction(dead, r, s.Action)
+		case s.action != nil && len(dead) <= maxWords && !c.isBoundOnTargets(r, s.action):
+			dead = appendPathsWithoutAction(dead, r, s.Action)
 		}
 	}
 	place := b.Source.PlaceAt(s.At)
@@ -41,17 +41,17 @@ func (c *checker) verifyStep(b *draftBinding, s resolvedStep) {
 	}
 }
 
-// typesWithoutAction appends the paths along a relation to types without the action, until a finding has enough of them.
-func typesWithoutAction(ways []string, r *draftRelation, action string) []string {
+// appendPathsWithoutAction appends the paths along a relation to types without the action, until a finding has enough of them.
+func appendPathsWithoutAction(paths []string, r *draftRelation, action string) []string {
 	for _, t := range r.Targets {
-		if len(ways) > mostWords {
+		if len(paths) > maxWords {
 			break
 		}
 		if t.FindBinding(action) == nil {
-			ways = append(ways, quoteName(r.of.Name)+" via "+quoteName(r.Name)+" to "+quoteName(t.Name))
+			paths = append(paths, quoteName(r.of.Name)+" via "+quoteName(r.Name)+" to "+quoteName(t.Name))
 		}
 	}
-	return ways
+	return paths
 }
 
 func (c *checker) isBoundOnTargets(r *draftRelation, a *draftAction) bool {

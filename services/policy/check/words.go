@@ -9,13 +9,13 @@ import (
 // quoteName returns a name as findings show it.
 func quoteName(name string) string { return words.QuoteName(name) }
 
-// mostWords bounds the names that a finding lists.
-const mostWords = 5
+// maxWords bounds the names that a finding lists.
+const maxWords = 5
 
-// joinFirstWords returns "a, b, c", cut off after mostWords.
+// joinFirstWords returns "a, b, c", cut off after maxWords.
 func joinFirstWords(words []string) string {
-	if len(words) <= mostWords {
+	if len(words) <= maxWords {
 		return strings.Join(words, ", ")
 	}
-	return strings.Join(words[:mostWords], ", ") + " and more"
+	return strings.Join(words[:maxWords], ", ") + " and more"
 }

@@ -15,7 +15,8 @@ func (d *policyDiffer) diffBindings(o, n *policy.Type) {
 		case was == nil:
 			d.addChange(PolicyChange{
 				Class: Widening, What: Binding, Type: n.Name, Name: is.Action, New: is.Source.PlaceAt(is.At),
-				Message: fmt.Sprintf("%s can be allowed on %s: %s", is.Action, n.Name, words.JoinWords(wayTexts(bindingConditions(is, d.after.Options)), "or")),
+				Message: fmt.Sprintf("%s can be allowed on %s: %s", is.Action, n.Name,
+					words.JoinWords(conditionTexts(bindingConditions(is, d.after.Options)), "or")),
 			})
 		case is == nil:
 			d.reportRemovedBinding(o, was)
@@ -32,13 +33,13 @@ func (d *policyDiffer) reportRemovedBinding(t *policy.Type, was *policy.Binding)
 	}
 	if was.RoleBinding {
 		c.Class = BreakingForData
-		c.Message += orphanedRoleBindings(d.before.Options.RoleRelationOf(was.Action))
+		c.Message += orphanedRoleBindingsText(d.before.Options.RoleRelationOf(was.Action))
 	}
 	d.addChange(c)
 }
 
-// orphanedRoleBindings returns the effect on role bindings, which are stored relationships like others.
-func orphanedRoleBindings(relation string) string {
+// orphanedRoleBindingsText returns the effect on role bindings, which are stored relationships like others.
+func orphanedRoleBindingsText(relation string) string {
 	return fmt.Sprintf(", and stored role bindings in %s would be orphaned", relation)
 }
 
@@ -49,13 +50,13 @@ func (d *policyDiffer) diffConditions(typeName string, o, n *policy.Binding) {
 		switch {
 		case was == nil:
 			c.Class, c.Name, c.New = Widening, n.Action+": "+is.key, n.Source.PlaceAt(is.at)
-			c.Message = fmt.Sprintf("%s on %s can be allowed in one more way: %s", n.Action, typeName, is.way)
+			c.Message = fmt.Sprintf("%s on %s can be allowed in one more way: %s", n.Action, typeName, is.text)
 		case is == nil:
 			c.Class, c.Name, c.Old = Narrowing, n.Action+": "+was.key, o.Source.PlaceAt(was.at)
-			c.Message = fmt.Sprintf("%s on %s is no longer allowed %s", n.Action, typeName, was.way)
+			c.Message = fmt.Sprintf("%s on %s is no longer allowed %s", n.Action, typeName, was.text)
 			if was.relation != "" {
 				c.Class = BreakingForData
-				c.Message += orphanedRoleBindings(was.relation)
+				c.Message += orphanedRoleBindingsText(was.relation)
 			}
 		default:
 			continue
@@ -66,7 +67,7 @@ func (d *policyDiffer) diffConditions(typeName string, o, n *policy.Binding) {
 
 // bindingCondition is one way to get an action. Two conditions with the same meaning have the same key in both policies.
 type bindingCondition struct {
-	key, way string
+	key, text string
 	// relation holds role bindings; it is empty for a step to other resources.
 	relation string
 	at       policy.Position
@@ -77,21 +78,21 @@ func bindingConditions(b *policy.Binding, o policy.Options) []*bindingCondition 
 	var all []*bindingCondition
 	if b.RoleBinding {
 		relation := o.RoleRelationOf(b.Action)
-		all = append(all, &bindingCondition{key: "role binding in " + relation, way: "by a role binding", relation: relation, at: b.At})
+		all = append(all, &bindingCondition{key: "role binding in " + relation, text: "by a role binding", relation: relation, at: b.At})
 	}
 	for _, s := range b.Steps {
 		all = append(all, &bindingCondition{
-			key: s.Relation + "->" + s.Action, way: fmt.Sprintf("to who has %s on its %s", s.Action, s.Relation), at: s.At,
+			key: s.Relation + "->" + s.Action, text: fmt.Sprintf("to who has %s on its %s", s.Action, s.Relation), at: s.At,
 		})
 	}
 	slices.SortFunc(all, func(x, y *bindingCondition) int { return strings.Compare(x.key, y.key) })
 	return all
 }
 
-func wayTexts(conditions []*bindingCondition) []string {
+func conditionTexts(conditions []*bindingCondition) []string {
 	words := make([]string, len(conditions))
 	for i, c := range conditions {
-		words[i] = c.way
+		words[i] = c.text
 	}
 	return words
 }

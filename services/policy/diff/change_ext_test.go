@@ -42,7 +42,7 @@ harmless:
 	}
 }
 
-func TestRenderTextOfNoChange(t *testing.T) {
+func TestRenderTextWithoutChanges(t *testing.T) {
 	t.Parallel()
 	if got := diff.RenderText(nil); got != "no change in meaning\n" {
 		t.Errorf("got %q", got)

@@ -151,7 +151,7 @@ func TestEveryEditAndItsInverseHaveClass(t *testing.T) {
 	}
 }
 
-func TestEquivalentPoliciesHaveNoChange(t *testing.T) {
+func TestEquivalentPoliciesDoNotDiffer(t *testing.T) {
 	t.Parallel()
 	types, rest, _ := strings.Cut(base, "actions:\n")
 	union := edit(t, base,

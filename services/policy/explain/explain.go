@@ -78,7 +78,7 @@ func (e *explainer) addGrantPaths(tree *ActionTree, t *policy.Type, b *policy.Bi
 			return
 		}
 		if r := t.FindRelation(s.Relation); r != nil {
-			tree.Steps = append(tree.Steps, e.buildStep(r, s.Action))
+			tree.Steps = append(tree.Steps, e.buildRelationWay(r, s.Action))
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (e *explainer) endingOf(n actionOnType) TreeEnding {
 	}
 }
 
-func (e *explainer) buildStep(r *policy.Relation, action string) RelationWay {
+func (e *explainer) buildRelationWay(r *policy.Relation, action string) RelationWay {
 	s := RelationWay{Relation: r.Name, Action: action, Declared: newOrigin(r.Source, r.At)}
 	for i, target := range r.Targets {
 		if e.isFull() {

@@ -51,7 +51,7 @@ func forEachRandomGraph(t *testing.T, test func(t *testing.T, g *Graph, d *graph
 	}
 }
 
-func TestDrawingHasNoOverlap(t *testing.T) {
+func TestDrawingDoesNotOverlap(t *testing.T) {
 	t.Parallel()
 	forEachRandomGraph(t, func(t *testing.T, _ *Graph, d *graphDrawing) {
 		d.reduceCrossings()

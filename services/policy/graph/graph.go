@@ -85,7 +85,7 @@ func FromPolicy(p *policy.Policy, f Filter) *Graph {
 	}
 	for _, t := range p.Types {
 		if n := b.nodes[t]; n != nil && (!n.Beside || n.connected) {
-			n.setActions(t)
+			n.buildActions(t)
 			g.Nodes = append(g.Nodes, &n.Node)
 		}
 	}
@@ -122,8 +122,8 @@ func (b *graphBuilder) newNode(t *policy.Type) *nodeBuilder {
 	return n
 }
 
-// setActions sets the list of actions from the noted ones.
-func (n *nodeBuilder) setActions(t *policy.Type) {
+// buildActions sets the list of actions from the noted ones.
+func (n *nodeBuilder) buildActions(t *policy.Type) {
 	for _, bound := range t.Bindings {
 		if n.actions[bound.Action] {
 			n.Actions = append(n.Actions, Action{Name: bound.Action, ByRole: bound.RoleBinding})

@@ -56,8 +56,8 @@ func (n *Node) subtitle() string {
 	}
 }
 
-// expandFilterHint returns the filter that shows more of a node; it is empty for a union.
-func (n *Node) expandFilterHint() string {
+// expandFlag returns the filter that shows more of a node; it is empty for a union.
+func (n *Node) expandFlag() string {
 	switch {
 	case n.Union:
 		return ""

@@ -15,7 +15,7 @@ func (g *Graph) Simplify(f Filter) *Graph {
 		g = g.collapseOwners(f)
 	}
 	if f.Focus != "" {
-		g = g.nodesNear(f.Focus, max(f.Depth, 1))
+		g = g.subgraphNear(f.Focus, max(f.Depth, 1))
 	}
 	if len(g.Nodes) > mostInFull {
 		g.Brief = true
@@ -61,14 +61,14 @@ func (g *Graph) collapseOwners(f Filter) *Graph {
 			to = &Edge{Relation: e.Relation, From: of.from}
 			edges[of], out.Edges = to, append(out.Edges, to)
 		}
-		to.mergeEdge(e, in)
+		to.addCollapsedEdge(e, in)
 	}
 	out.Edges = slices.DeleteFunc(out.Edges, func(e *Edge) bool { return len(e.To) == 0 })
 	return out
 }
 
-// mergeEdge adds another edge, with its nodes mapped by in. Arrows inside of a collapsed node are left out.
-func (e *Edge) mergeEdge(o *Edge, in map[*Node]*Node) {
+// addCollapsedEdge adds another edge, with its nodes mapped by in. Arrows inside of a collapsed node are left out.
+func (e *Edge) addCollapsedEdge(o *Edge, in map[*Node]*Node) {
 	for _, n := range o.To {
 		if n = in[n]; n != e.From || n.Types == 0 {
 			e.To = append(e.To, n)
@@ -83,9 +83,9 @@ func (e *Edge) mergeEdge(o *Edge, in map[*Node]*Node) {
 	}
 }
 
-// nodesNear returns the nodes that are at most depth arrows away from a node, in either direction. Those at that distance
+// subgraphNear returns the nodes that are at most depth arrows away from a node, in either direction. Those at that distance
 // are dashed.
-func (g *Graph) nodesNear(name string, depth int) *Graph {
+func (g *Graph) subgraphNear(name string, depth int) *Graph {
 	out, distance := &Graph{}, map[*Node]int{}
 	for _, n := range g.Nodes {
 		if n.Name == name {

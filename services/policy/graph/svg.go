@@ -122,7 +122,7 @@ func (p *svgPainter) drawVertex(n *vertex) {
 		p.drawLabel(n.label, n.x, n.y)
 	case n.box != nil:
 		p.printf("<g id=\"%s\">\n", escapeSVG(n.box.uniqueID()))
-		if hint := n.box.expandFilterHint(); hint != "" {
+		if hint := n.box.expandFlag(); hint != "" {
 			p.printf("<title>%s</title>\n", escapeSVG(printableText(hint)))
 		}
 		p.drawLoops(n)

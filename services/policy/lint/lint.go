@@ -16,8 +16,8 @@ const (
 	nearAction = 40
 	// nearTypes is the number of types above which a model comes near OpenFGA's default limit of 100.
 	nearTypes = 80
-	// alike is the number of bindings with the same conditions from which on a union is better.
-	alike = 3
+	// minAlikeBindings is the number of bindings with the same conditions from which on a union is better.
+	minAlikeBindings = 3
 	// maxShown bounds the names that a finding lists.
 	maxShown = 5
 )
@@ -67,7 +67,7 @@ func (l *linter) warnRepeatedBindings() {
 		}
 	}
 	for _, group := range groups {
-		if len(group) < alike {
+		if len(group) < minAlikeBindings {
 			continue
 		}
 		names := make([]string, 0, len(group))
@@ -104,7 +104,7 @@ func (l *linter) warnMissingVerbs() {
 	for noun, actions := range nouns {
 		var lacks []string
 		for verb, count := range verbs {
-			if count >= alike && count*3 >= len(nouns)*2 && !has[noun+"_"+verb] {
+			if count >= minAlikeBindings && count*3 >= len(nouns)*2 && !has[noun+"_"+verb] {
 				lacks = append(lacks, noun+"_"+verb)
 			}
 		}

@@ -40,17 +40,17 @@ func (w modelWriter) writeType(keyword string, t *policy.Type, all []relationDef
 		w.out.WriteText("    define ", d.name, ": ")
 		switch {
 		case d.relation != nil:
-			w.writeTargets(d.relation)
+			w.writeTypeRestrictions(d.relation)
 		case d.role:
 			w.out.WriteText("[", w.options.RoleType, "#", w.options.RoleRelation, "]")
 		default:
-			w.writeConditions(d.bound)
+			w.writeRewrite(d.bound)
 		}
 		w.out.WriteText("\n")
 	}
 }
 
-func (w modelWriter) writeTargets(r *policy.Relation) {
+func (w modelWriter) writeTypeRestrictions(r *policy.Relation) {
 	separator := "["
 	for _, target := range r.Targets {
 		w.out.WriteText(separator, target.Name)
@@ -59,7 +59,7 @@ func (w modelWriter) writeTargets(r *policy.Relation) {
 	w.out.WriteText("]")
 }
 
-func (w modelWriter) writeConditions(b *policy.Binding) {
+func (w modelWriter) writeRewrite(b *policy.Binding) {
 	separator := ""
 	if b.RoleBinding {
 		w.out.WriteText(b.Action, w.options.RoleSuffix)

@@ -36,20 +36,20 @@ func (w modelWriter) writeTypeJSON(t *policy.Type, all []relationDefinition) {
 		if d.relation != nil || d.role {
 			w.out.WriteText(`{"this":{}}`)
 		} else {
-			w.writeConditionsJSON(d.bound)
+			w.writeRewriteJSON(d.bound)
 		}
 	}
 	w.out.WriteText(`},"metadata":{"relations":{`)
 	for i, d := range all {
 		w.writeComma(i)
 		w.out.WriteText(`"`, d.name, `":{`)
-		w.writeTargetsJSON(d)
+		w.writeDirectlyRelatedTypes(d)
 		w.out.WriteText("}")
 	}
 	w.out.WriteText("}}}")
 }
 
-func (w modelWriter) writeTargetsJSON(d relationDefinition) {
+func (w modelWriter) writeDirectlyRelatedTypes(d relationDefinition) {
 	switch {
 	case d.relation != nil:
 		w.out.WriteText(`"directly_related_user_types":[`)
@@ -63,8 +63,8 @@ func (w modelWriter) writeTargetsJSON(d relationDefinition) {
 	}
 }
 
-// writeConditionsJSON writes a union only for two or more conditions, because OpenFGA rejects smaller unions.
-func (w modelWriter) writeConditionsJSON(b *policy.Binding) {
+// writeRewriteJSON writes a union only for two or more conditions, because OpenFGA rejects smaller unions.
+func (w modelWriter) writeRewriteJSON(b *policy.Binding) {
 	several := len(b.Steps) > 1 || b.RoleBinding && len(b.Steps) > 0
 	if several {
 		w.out.WriteText(`{"union":{"child":[`)

@@ -6,8 +6,8 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// idSize is the size of the model ID, which the server adds before it measures: a tag, a length and a ULID.
-const idSize = 28
+// modelIDSize is the size of the model ID, which the server adds before it measures: a tag, a length and a ULID.
+const modelIDSize = 28
 
 // ModelSize returns the size in bytes by which OpenFGA measures the model of a policy in one piece. MaxBytes bounds this
 // size.
@@ -20,7 +20,7 @@ func (m *policyModel) modelSize(modular bool) int {
 	if modular {
 		s.modules = m.moduleNames()
 	}
-	size := idSize + textSize(m.options.SchemaVersion)
+	size := modelIDSize + textSize(m.options.SchemaVersion)
 	for i, t := range m.policy.Types {
 		size += fieldSize(s.typeSize(t, m.definitions[i]))
 	}
@@ -48,7 +48,7 @@ func (s modelSizer) typeSize(t *policy.Type, all []relationDefinition) int {
 	relations, metadata := 0, s.originSize(t.Source)
 	for _, d := range all {
 		relations += fieldSize(fieldSize(len(d.name)) + fieldSize(s.rewriteSize(d)))
-		about := s.targetsSize(d)
+		about := s.directlyRelatedTypesSize(d)
 		if d.relation == nil && s.modules[d.sourceDocument()] != s.modules[t.Source] {
 			about += s.originSize(d.sourceDocument())
 		}
@@ -69,7 +69,7 @@ func (s modelSizer) originSize(source *policy.DocumentSource) int {
 	return textSize(name) + fieldSize(textSize(moduleFileName(name)))
 }
 
-func (s modelSizer) targetsSize(d relationDefinition) int {
+func (s modelSizer) directlyRelatedTypesSize(d relationDefinition) int {
 	size := 0
 	switch {
 	case d.relation != nil:

@@ -43,7 +43,7 @@ func (l ParseLimits) orDefault() ParseLimits {
 // errors, but makes no policy of them.
 func ParseFiles(files []File, limits ParseLimits) ([]*Document, policy.Diagnostics) {
 	limits = limits.orDefault()
-	p := fileParser{limits: limits, budget: tree.ParseBudget{Depth: limits.Depth, Nodes: limits.Nodes, General: limits.GeneralBytes}}
+	p := fileParser{limits: limits, budget: tree.ParseBudget{Depth: limits.Depth, Nodes: limits.Nodes, LibraryBytes: limits.GeneralBytes}}
 	for _, f := range files {
 		if p.bytes += len(f.Content); p.bytes > limits.Bytes {
 			p.reportRefusedSource(&policy.DocumentSource{File: f.Name}, fmt.Sprintf("the files have more than %d bytes", limits.Bytes))

@@ -185,7 +185,7 @@ func TestModelsOfOtherClustersAreKept(t *testing.T) {
 	}
 }
 
-func TestBindingOfOtherClusterGetsNoFinalizer(t *testing.T) {
+func TestBindingOfOtherClusterDoesNotGetFinalizer(t *testing.T) {
 	f := newFixture(t)
 	binding := f.raw(kinds.APIBindings(), "east", "b", localBinding)
 	if err := f.provider.SyncAPIBindingFinalizer(t.Context(), nil, binding); err != nil { // It must not write to an API server or report: it has neither.

@@ -13,7 +13,7 @@ import (
 )
 
 // An edit of a ProtectedResource removes no live text, and does not lose its kind to a new object.
-func TestEditWithoutRoomRemovesNothing(t *testing.T) {
+func TestEditWithoutRoomDoesNotRemoveKinds(t *testing.T) {
 	edited := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "k", Generation: 2}}
 	edited.Spec.ServiceRef.Name, edited.Spec.Kind, edited.Spec.Plural = "a.example", "K", "ks"
 	edited.Spec.Permissions = []string{"get", "list", "added"}

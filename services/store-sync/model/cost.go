@@ -35,7 +35,7 @@ type costEstimator struct {
 	// loop is the first relation found that is defined by itself.
 	loop definitionName
 	// groups finds the groups of relations that depend on each other.
-	groups *components.Finder[definitionName]
+	groups *components.StronglyConnectedFinder[definitionName]
 	spent  int
 }
 
@@ -46,7 +46,7 @@ func checkValidationCost(m *openfgav1.AuthorizationModel) error {
 
 func newCostEstimator(m *openfgav1.AuthorizationModel) *costEstimator {
 	c := &costEstimator{relations: map[definitionName]relationDefinition{}, circles: map[definitionName]*cycleWalkCost{}}
-	c.groups = components.NewFinder(c.referencedRelations)
+	c.groups = components.NewStronglyConnectedFinder(c.referencedRelations)
 	for _, t := range m.GetTypeDefinitions() {
 		maps.Copy(c.relations, relationsOfType(t))
 	}
@@ -179,7 +179,7 @@ func (c *costEstimator) searchAssignableSubjects(at definitionName, seen visited
 // before. The relations of a group depend on each other.
 func (c *costEstimator) componentsCost(n definitionName) int {
 	sum := 0
-	for _, group := range c.groups.From(n) {
+	for _, group := range c.groups.CollectNewFrom(n) {
 		sum = min(sum+c.groupCost(group), maxCost+1)
 	}
 	return sum

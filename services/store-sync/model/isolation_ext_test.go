@@ -79,7 +79,7 @@ func TestMergeRejectsManyInvalidModulesAsOne(t *testing.T) {
 	}
 }
 
-func TestMergeSharesNoState(t *testing.T) {
+func TestMergeDoesNotShareState(t *testing.T) {
 	modules := []model.Module{named("various", various), named("wrong", extension("owner", "[user]")), resource(1)}
 	want := mustMerge(t, modules...)
 	bytes := bytesOf(t, want.Model)

@@ -155,7 +155,7 @@ func (g *moduleGraph) missingPrerequisites(p *parsedModule, in, of moduleSet) []
 		if g.isNeedMet(in, n) {
 			continue
 		}
-		for _, i := range g.modulesMeetingNeed(of, n) {
+		for _, i := range g.candidateProviders(of, n) {
 			if !in[i] {
 				lacking = append(lacking, i)
 			}
@@ -167,20 +167,20 @@ func (g *moduleGraph) missingPrerequisites(p *parsedModule, in, of moduleSet) []
 // remainingPartOfLastLiveText is what is left of the last live text of a module that does not live: without what the new text no longer
 // has, and without what others define now. If that is the present text, which would count as live from then on, it is also without
 // what lives of a module with the earlier text alone.
-func (g *moduleGraph) remainingPartOfLastLiveText(u *parsedModule, lives moduleSet) (text string, less bool) {
-	text, less = g.remainingPartWhere(u, lives, g.isPartLive)
+func (g *moduleGraph) remainingPartOfLastLiveText(u *parsedModule, lives moduleSet) (text string, trimmed bool) {
+	text, trimmed = g.trimLastLiveText(u, lives, g.isPartLive)
 	if !u.settled && normalizeText(text).String() == u.source.String() {
-		return g.remainingPartWhere(u, lives, func(p *parsedModule, lives moduleSet) bool { return lives[p.index] })
+		return g.trimLastLiveText(u, lives, func(p *parsedModule, lives moduleSet) bool { return lives[p.index] })
 	}
-	return text, less
+	return text, trimmed
 }
 
-// remainingPartWhere returns the part of a last live text that holds, or that nobody else defines.
-func (g *moduleGraph) remainingPartWhere(u *parsedModule, lives moduleSet, holds func(*parsedModule, moduleSet) bool) (text string, less bool) {
+// trimLastLiveText returns the part of a last live text that holds, or that nobody else defines.
+func (g *moduleGraph) trimLastLiveText(u *parsedModule, live moduleSet, keep func(*parsedModule, moduleSet) bool) (text string, trimmed bool) {
 	left := map[definitionName]bool{}
 	for _, p := range u.parts {
 		for n := range p.claims {
-			left[n] = !g.gone[p.index] && (holds(p, lives) || g.conflictingDefiner(n, p, lives) == nil)
+			left[n] = !g.gone[p.index] && (keep(p, live) || g.conflictingDefiner(n, p, live) == nil)
 		}
 	}
 	for n, stays := range left {

@@ -39,7 +39,7 @@ func TestMergeGivesFreedDefinitionToNewOwner(t *testing.T) {
 	}
 }
 
-func TestMergeInvalidEditRestoresNoRemovedDefinition(t *testing.T) {
+func TestMergeInvalidEditDoesNotRestoreRemovedDefinition(t *testing.T) {
 	for name, more := range confusingDefinitions() {
 		t.Run(name, func(t *testing.T) {
 			const reader = "module b\n\ntype folder\n  relations\n    define reader: [user]\n"
@@ -59,7 +59,7 @@ func TestMergeInvalidEditRestoresNoRemovedDefinition(t *testing.T) {
 	}
 }
 
-func TestMergeAcceptsTextThatNeedsTheLastLiveTextOfARejectedEdit(t *testing.T) {
+func TestMergeAcceptsTextThatNeedsLastLiveTextOfRejectedEdit(t *testing.T) {
 	const role, box = "type role\n  relations\n    define subject: [user]\n", "type box\n"
 	older, newer := named("a", "module a\n\n"+role), named("b", "module b\n\n"+box)
 	older.Created, newer.Created = time.Unix(1, 0), time.Unix(2, 0)

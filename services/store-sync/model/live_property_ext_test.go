@@ -93,7 +93,7 @@ func TestMergeOfRecordedTextsIsStable(t *testing.T) {
 	})
 }
 
-func TestMergeInvalidEditsRemoveNothing(t *testing.T) {
+func TestMergeInvalidEditsDoNotRemoveDefinitions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		modules := withRecordedLiveTexts(t)
 		before := mergeAll(t, modules)
@@ -109,7 +109,7 @@ func TestMergeInvalidEditsRemoveNothing(t *testing.T) {
 	})
 }
 
-func TestMergeNewModuleTakesNothingOver(t *testing.T) {
+func TestMergeNewModuleDoesNotTakeDefinitionsOver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		modules := withRecordedLiveTexts(t)
 		before := meaning(mergeAll(t, modules).Model)

@@ -38,7 +38,7 @@ func TestMergeIsIndependentOfOrder(t *testing.T) {
 	})
 }
 
-func TestMergeRejectedModuleAffectsNoOther(t *testing.T) {
+func TestMergeRejectedModuleDoesNotAffectOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		modules := randomModules(t, rapid.IntRange(1, 10).Draw(t, "count"))
 		all, err := model.Merge(coreModule(core), modules, model.Limits{})

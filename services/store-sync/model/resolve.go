@@ -196,14 +196,14 @@ func (g *moduleGraph) dependencyClosure(in moduleSet, roots ...int) moduleSet {
 			next = append(next, host.index)
 		}
 		for _, n := range g.units[i].needs {
-			next = append(next, g.modulesMeetingNeed(in, n)...)
+			next = append(next, g.candidateProviders(in, n)...)
 		}
 	}
 	return reached
 }
 
-// modulesMeetingNeed returns the units of the set that help to meet the need.
-func (g *moduleGraph) modulesMeetingNeed(in moduleSet, n definitionNeed) []int {
+// candidateProviders returns the units of the set that help to meet the need.
+func (g *moduleGraph) candidateProviders(in moduleSet, n definitionNeed) []int {
 	var all []int
 	for _, i := range g.providers[n.what] {
 		if !in[i] {

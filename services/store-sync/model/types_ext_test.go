@@ -116,7 +116,7 @@ func TestMergeRejectsReservedTypes(t *testing.T) {
 	}
 }
 
-func TestMergeReservesNothingWithoutGeneratedTypes(t *testing.T) {
+func TestMergeDoesNotReserveNamesWithoutGeneratedTypes(t *testing.T) {
 	result, err := model.Merge(model.Module{DSL: coreText}, []model.Module{written("module m\n\ntype a.example/A\n")}, model.Limits{})
 	if err != nil || typesOf(result.Model) != "a.example/A user" {
 		t.Errorf("the types are %s (%v)", typesOf(result.Model), err)

@@ -93,7 +93,7 @@ func (a *actionApplier) readIAMStoreOwners(ctx context.Context, name, storeID st
 		return found, err
 	}
 	found.Owner = iam.StoreOwnerTuple(name, cluster)
-	if found.Named, err = a.fga.ReadOwnerTuples(ctx, storeID); err != nil || len(found.Named) > 0 {
+	if found.Named, err = a.fga.ReadStoreOwnerTuples(ctx, storeID); err != nil || len(found.Named) > 0 {
 		return found, err
 	}
 	for t, err := range a.fga.ReadTuples(ctx, storeID) {

@@ -156,7 +156,7 @@ func (w *statusWriter) applyStatusFields(ctx context.Context, p controller.Untyp
 	case err == nil:
 		return w.verifier.VerifyWriteAnswer(ctx, o.is, now)
 	case errors.Is(err, kube.ErrNotFound):
-		return w.writer.Refresh(ctx, o.kind, o.is.Change())
+		return w.writer.RefreshAsStale(ctx, o.kind, o.is.Change())
 	default:
 		return err
 	}
@@ -177,7 +177,7 @@ func (w *statusWriter) writeStoreStatus(ctx context.Context, p controller.Untype
 func (w *statusWriter) writeStatus(ctx context.Context, p controller.UntypedRequest, o statusObject, s moduleplan.ObjectStatus) (written bool, err error) {
 	o = w.withLatestState(o)
 	now, err := w.writer.Write(ctx, p, setup.StatusUpdate{
-		Kind: o.kind, Object: o.is.Change(), Fields: s.Fields, Same: s.Same, Outcome: s.Outcome, Message: s.Message, Notes: s.Notes,
+		Kind: o.kind, Object: o.is.Change(), Fields: s.Fields, Unchanged: s.Same, Outcome: s.Outcome, Message: s.Message, Events: s.Notes,
 	})
 	if err != nil || now.ResourceVersion == o.is.Change().ResourceVersion {
 		return false, err

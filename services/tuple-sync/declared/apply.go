@@ -181,7 +181,7 @@ func (a *planApplier) addFinalizer(ctx context.Context, p *passState, o *ownerOb
 		return p.reporter.RecordWrite(ctx, o.change, now)
 	}
 	if errors.Is(err, kube.ErrConflict) || errors.Is(err, kube.ErrNotFound) {
-		err = a.status.Refresh(ctx, o.kind, o.change)
+		err = a.status.RefreshAsStale(ctx, o.kind, o.change)
 	}
 	if errors.Is(err, reconcile.ErrStale) {
 		return nil

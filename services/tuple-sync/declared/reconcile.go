@@ -166,7 +166,7 @@ func modelIDOfStore(storeID string, objects []ownerObject) string {
 // if the object is no longer related.
 func (r *Reconciler) relatedObjects(p *passState) []ownerObject {
 	objects := r.state.liveObjectsOfKey(p.key)
-	for p.reporter.Watch(watchedKeys(objects)...) {
+	for p.reporter.RequeueOnChange(watchedKeys(objects)...) {
 		objects = r.state.liveObjectsOfKey(p.key)
 	}
 	if p.key.StoreID == "" {

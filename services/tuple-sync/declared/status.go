@@ -101,7 +101,7 @@ func (a *planApplier) writeStatus(ctx context.Context, p *passState, o *ownerObj
 		}
 		_, err = a.status.ApplyOwnFields(ctx, p.reporter, o.kind, o.change, fields)
 		if errors.Is(err, kube.ErrNotFound) {
-			err = a.status.Refresh(ctx, o.kind, o.change)
+			err = a.status.RefreshAsStale(ctx, o.kind, o.change)
 		}
 		stale := errors.Is(err, reconcile.ErrStale)
 		if err != nil && !stale {

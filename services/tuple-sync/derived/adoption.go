@@ -98,7 +98,7 @@ func (r *Reconciler) checkAdoption(ctx context.Context, store informer.Object[co
 	if r.storeStateOf(store).adopted && iam.HasDeclaredOwner(store.Value, owner) {
 		return nil
 	}
-	named, err := r.OpenFGA.ReadOwnerTuples(ctx, store.Value.Status.StoreID)
+	named, err := r.OpenFGA.ReadStoreOwnerTuples(ctx, store.Value.Status.StoreID)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (b *reconcilerEnv) tells(kind kinds.Kind, name string) string {
 
 func namesOwner(t *openfgav1.Tuple) bool {
 	k := t.GetKey()
-	return iam.IsOwnerTuple(iam.Tuple{User: k.GetUser(), Relation: k.GetRelation(), Object: k.GetObject()}) || strings.HasPrefix(k.GetObject(), "store:")
+	return iam.IsStoreOwnerTuple(iam.Tuple{User: k.GetUser(), Relation: k.GetRelation(), Object: k.GetObject()}) || strings.HasPrefix(k.GetObject(), "store:")
 }
 
 // gauge returns the value of a metric of the derived tuples.
@@ -162,7 +162,7 @@ func TestStoreIsAdoptedAfterOwnerTuple(t *testing.T) {
 }
 
 // A store with tuples of others is adopted only if the API server returns the Store that asks for it.
-func TestAdoptionIsVerifiedAtTheAPIServer(t *testing.T) {
+func TestAdoptionIsVerifiedAtAPIServer(t *testing.T) {
 	b, theirs := fillWithForeignTuples(t)
 	b.declare(corev1alpha1.StoreSpec{})
 	is := b.api[b.keyOf(kinds.Stores(), "iam")]
@@ -175,7 +175,7 @@ func TestAdoptionIsVerifiedAtTheAPIServer(t *testing.T) {
 }
 
 // A Store that is not ours is deleted without us, and its OpenFGA store stays as it is.
-func TestForeignStoreGetsNoFinalizer(t *testing.T) {
+func TestForeignStoreDoesNotGetFinalizer(t *testing.T) {
 	b, theirs := fillWithForeignTuples(t)
 	b.declare(corev1alpha1.StoreSpec{})
 	b.unprotect()
@@ -189,7 +189,7 @@ func TestForeignStoreGetsNoFinalizer(t *testing.T) {
 }
 
 // A status must not report success while no store exists.
-func TestNothingIsReadyWithoutStore(t *testing.T) {
+func TestObjectsAreNotReadyWithoutStore(t *testing.T) {
 	for name, lose := range map[string]func(*reconcilerEnv){
 		"the Store is gone":               func(b *reconcilerEnv) { b.drop(kinds.Stores(), "iam") },
 		"the Store names none":            func(b *reconcilerEnv) { b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: adoptingStore()}) },

@@ -48,7 +48,7 @@ func TestServiceAccountTuplesGoWithAccount(t *testing.T) {
 }
 
 // Of an account of the core API only the UID is compared, and somebody may give a namespace to one of IAM.
-func TestInactiveAccountHasNoTuples(t *testing.T) {
+func TestInactiveAccountDoesNotHaveTuples(t *testing.T) {
 	b := newReconcilerEnv(t)
 	b.peopled()
 	account := func(state iamv1alpha1.ActivationState) {

@@ -135,7 +135,7 @@ func newState(v *informer.Informer, b *reconcilerEnv) *State {
 
 func (b *reconcilerEnv) keyOf(kind kinds.Kind, name string) event.Key {
 	k := event.Key{Cluster: cluster, GroupResource: kind.GroupResource, Name: name}
-	if !kind.Global {
+	if !kind.ClusterScoped {
 		k.Namespace = ns
 	}
 	return k
@@ -270,7 +270,7 @@ type keyWatcher struct {
 	bed *reconcilerEnv
 }
 
-func (w keyWatcher) Watch(objects ...event.Key) bool {
+func (w keyWatcher) RequeueOnChange(objects ...event.Key) bool {
 	for _, k := range objects {
 		w.bed.routes[k] = append(w.bed.routes[k], w.Key)
 	}

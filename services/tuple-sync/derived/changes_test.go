@@ -62,10 +62,10 @@ func (s *simulatedOpenFGA) ReadObjectTuples(_ context.Context, _, object string)
 	return slices.DeleteFunc(slices.Clone(s.tuples), func(t *openfgav1.Tuple) bool { return t.GetKey().GetObject() != object }), nil
 }
 
-func (s *simulatedOpenFGA) ReadOwnerTuples(context.Context, string) (owners []iam.Tuple, err error) {
+func (s *simulatedOpenFGA) ReadStoreOwnerTuples(context.Context, string) (owners []iam.Tuple, err error) {
 	for _, t := range s.tuples {
 		k := t.GetKey()
-		if named := (iam.Tuple{User: k.GetUser(), Relation: k.GetRelation(), Object: k.GetObject()}); k.GetCondition() == nil && iam.IsOwnerTuple(named) {
+		if named := (iam.Tuple{User: k.GetUser(), Relation: k.GetRelation(), Object: k.GetObject()}); k.GetCondition() == nil && iam.IsStoreOwnerTuple(named) {
 			owners = append(owners, named)
 		}
 	}
@@ -269,7 +269,7 @@ func TestRestoredDatabaseWithLaterWritesIsReloaded(t *testing.T) {
 }
 
 // A running rereadChanges blocks no pass.
-func TestRereadRecentChangesBlocksNoPass(t *testing.T) {
+func TestRereadRecentChangesDoesNotBlockReconcile(t *testing.T) {
 	b := newReconcilerEnv(t)
 	b.peopled()
 	b.follow()
@@ -347,7 +347,7 @@ func TestSuspectLastsUntilObjectIsRead(t *testing.T) {
 	}
 	joined := &iamv1alpha1.GroupMembership{Status: iamv1alpha1.GroupMembershipStatus{User: &iamv1alpha1.Member{Name: "alice", UID: "1"}}}
 	joined.Spec.UserRef.Name = "alice"
-	n := &iamSnapshot{of: inputIdentity{storeID: "store"}, objects: &iam.Lookup{
+	n := &iamSnapshot{of: inputIdentity{storeID: "store"}, objects: &iam.DeclaredObjects{
 		GroupOf:       func(string) *iamv1alpha1.Group { return &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "a"}} },
 		MembershipsOf: func(string, string) []*iamv1alpha1.GroupMembership { return []*iamv1alpha1.GroupMembership{joined} },
 		User: func(name string) *iamv1alpha1.User {

@@ -39,7 +39,7 @@ func TestUndeclaredTuplesCauseOneEvent(t *testing.T) {
 }
 
 // A tuple removed because its declaration ended is no back door.
-func TestRevocationCausesNoUndeclaredEvent(t *testing.T) {
+func TestRevocationDoesNotCauseEventAboutUndeclaredTuples(t *testing.T) {
 	b := newReconcilerEnv(t)
 	b.peopled()
 	b.follow()

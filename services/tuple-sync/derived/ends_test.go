@@ -78,7 +78,7 @@ func TestDeletingStoreWithoutModelIsReleased(t *testing.T) {
 }
 
 // A blocked deletion of an object, or a failing write to it, blocks no revocation.
-func TestRemainingFinalizerKeepsNoAccess(t *testing.T) {
+func TestRemainingFinalizerDoesNotKeepAccess(t *testing.T) {
 	b := newReconcilerEnv(t)
 	b.peopled()
 	before := b.openFGA.holds()

@@ -82,7 +82,7 @@ func TestMissingModelKeepsReplica(t *testing.T) {
 }
 
 // However long a read of the whole store takes, no revocation waits for it.
-func TestHangingStoreReadBlocksNoRevocation(t *testing.T) {
+func TestHangingReadOfStoreDoesNotBlockRevocation(t *testing.T) {
 	b := newReconcilerEnv(t)
 	b.peopled()
 	b.openFGA.begun, b.openFGA.reading = make(chan struct{}), make(chan struct{})
@@ -103,7 +103,7 @@ func TestHangingStoreReadBlocksNoRevocation(t *testing.T) {
 }
 
 // No revocation waits for a slow rereadChanges either.
-func TestHangingChangesReadBlocksNoRevocation(t *testing.T) {
+func TestHangingReadOfChangesDoesNotBlockRevocation(t *testing.T) {
 	b := newReconcilerEnv(t)
 	b.peopled()
 	b.follow()

@@ -51,7 +51,7 @@ func (s *State) LostReferences() (lost []LostReference, unchecked []string) {
 }
 
 // lostInBinding lists the lost references of a PolicyBinding. It adds the kinds that it cannot check to skipped.
-func lostInBinding(objects *iam.Lookup, key event.Key, b *iamv1alpha1.PolicyBinding, skipped map[string]bool) (lost []LostReference) {
+func lostInBinding(objects *iam.DeclaredObjects, key event.Key, b *iamv1alpha1.PolicyBinding, skipped map[string]bool) (lost []LostReference) {
 	add := func(field, object, uid, reason string) {
 		lost = append(lost, LostReference{Binding: key, Kind: kinds.PolicyBindings().Kind, Field: field, Object: object, UID: uid, Reason: reason})
 	}

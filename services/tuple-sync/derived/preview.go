@@ -16,7 +16,7 @@ type AdoptionPreview struct {
 	// Adopted means that this cluster owns the store already. If not, Message gives the reason and the remedy.
 	Adopted bool
 	Message string
-	objects *iam.Lookup
+	objects *iam.DeclaredObjects
 	ends    bool
 }
 

@@ -79,7 +79,7 @@ func BenchmarkReadSets(b *testing.B) {
 }
 
 // readSetOf returns the look-ups of a computation, each once.
-func readSetOf(o *iam.Lookup, object string) (reads []lookupRead) {
+func readSetOf(o *iam.DeclaredObjects, object string) (reads []lookupRead) {
 	seen := map[lookupRead]bool{}
 	recordReads(o, func(r lookupRead) {
 		if !seen[r] {

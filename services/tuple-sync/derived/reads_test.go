@@ -26,7 +26,7 @@ const (
 )
 
 // recordReads returns a Lookup that passes every look-up to note before it makes it.
-func recordReads(o *iam.Lookup, note func(lookupRead)) *iam.Lookup {
+func recordReads(o *iam.DeclaredObjects, note func(lookupRead)) *iam.DeclaredObjects {
 	r := *o
 	r.Inheritance = nil // A cache would hide the look-ups of inherited roles.
 	name := func(kind kinds.Kind, namespace, name string) {

@@ -54,8 +54,8 @@ type OpenFGAReader interface {
 	GetStore(ctx context.Context, storeID string) (fga.Store, bool, error)
 	// FindStores returns all stores of a name, the oldest first.
 	FindStores(ctx context.Context, name string) ([]fga.Store, error)
-	// ReadOwnerTuples returns the tuples of a store that name its owner.
-	ReadOwnerTuples(ctx context.Context, storeID string) ([]iam.Tuple, error)
+	// ReadStoreOwnerTuples returns the tuples of a store that name its owner.
+	ReadStoreOwnerTuples(ctx context.Context, storeID string) ([]iam.Tuple, error)
 }
 
 // TupleWriter changes OpenFGA stores, and returns the additions that the server refuses.
@@ -169,7 +169,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, p ReconcileRequest) error {
 	case spread:
 		return r.enqueueDependents(ctx, p)
 	case tuples:
-		return r.syncObject(ctx, p)
+		return r.syncOpenFGAObject(ctx, p)
 	case record:
 		return r.recordUID(ctx, p)
 	case status:
@@ -190,7 +190,7 @@ type iamSnapshot struct {
 	moment  inputVersion
 	of      inputIdentity
 	model   *plan.Model
-	objects *iam.Lookup
+	objects *iam.DeclaredObjects
 	store   event.Change
 }
 

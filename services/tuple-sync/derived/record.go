@@ -22,8 +22,8 @@ type projectStatusFields struct {
 	Conditions   []metav1.Condition                           `json:"conditions,omitempty"`
 }
 
-// missingUIDRecord is an object that names another one, whose UID its status does not record yet.
-type missingUIDRecord struct {
+// unrecordedReference is an object that names another one, whose UID its status does not record yet.
+type unrecordedReference struct {
 	declaredObject
 
 	kind kinds.Kind
@@ -37,7 +37,7 @@ type missingUIDRecord struct {
 // named object exists. Without the record nothing is granted, so that a later object of the same name inherits nothing.
 func (r *Reconciler) recordUID(ctx context.Context, p ReconcileRequest) error {
 	return reconcile.RetryWhileStale(p.Key, func() error {
-		u := r.State.findMissingUIDRecord(p.Key.owner)
+		u := r.State.findUnrecordedReference(p.Key.owner)
 		if u == nil {
 			return nil
 		}
@@ -83,13 +83,13 @@ func isUIDRecordingKind(kind event.GroupResource) bool {
 	return kind == kinds.GroupMemberships().GroupResource || kind == kinds.Projects().GroupResource
 }
 
-// findMissingUIDRecord returns an object that must record a UID. It returns nil if the record exists already, or the named object
+// findUnrecordedReference returns an object that must record a UID. It returns nil if the record exists already, or the named object
 // does not exist.
-func (s *State) findMissingUIDRecord(k event.Key) *missingUIDRecord {
+func (s *State) findUnrecordedReference(k event.Key) *unrecordedReference {
 	if !isUIDRecordingKind(k.GroupResource) {
 		return nil
 	}
-	u := &missingUIDRecord{}
+	u := &unrecordedReference{}
 	var live, lives bool
 	if u.declaredObject, live = s.tableOf(k.GroupResource).liveOrDeleted(k); !live || !u.alive {
 		return nil
@@ -110,7 +110,7 @@ func (s *State) findMissingUIDRecord(k event.Key) *missingUIDRecord {
 	return u
 }
 
-func (s *State) fillMembershipRecord(k event.Key, u *missingUIDRecord) (user event.Key) {
+func (s *State) fillMembershipRecord(k event.Key, u *unrecordedReference) (user event.Key) {
 	m, _ := s.memberships.rows.Get(k)
 	name, first := m.Value.Spec.UserRef.Name, m.Value.Status.User
 	if first == nil || first.Name != name {
@@ -124,7 +124,7 @@ func (s *State) fillMembershipRecord(k event.Key, u *missingUIDRecord) (user eve
 	return s.users.keyOf("", name)
 }
 
-func (s *State) fillProjectRecord(k event.Key, u *missingUIDRecord) (organization event.Key) {
+func (s *State) fillProjectRecord(k event.Key, u *unrecordedReference) (organization event.Key) {
 	p, _ := s.projects.rows.Get(k)
 	name, first := p.Value.Spec.OwnerRef.Name, p.Value.Status.Organization
 	if first == nil || first.Name != name {

@@ -61,7 +61,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, p ReconcileRequest) error 
 		if err != nil {
 			return err
 		}
-		if n == nil || r.State.findMissingUIDRecord(k) != nil || !r.waitUnlessSynced(n, p.Key) {
+		if n == nil || r.State.findUnrecordedReference(k) != nil || !r.waitUnlessSynced(n, p.Key) {
 			p.Reporter.Report(f.change, eventv1.Outcome_OUTCOME_PENDING, "the IAM store does not hold it yet")
 			return nil
 		}
@@ -218,7 +218,7 @@ func newStatusUpdate(generation int64, has []metav1.Condition, types []string, s
 func (r *Reconciler) applyStatus(ctx context.Context, p ReconcileRequest, f declaredObject, s *statusUpdate) error {
 	kind, _ := kinds.ByResource(f.change.Key.GroupResource)
 	status := setup.StatusUpdate{
-		Kind: kind, Object: f.change, Fields: s.fields, Same: equality.Semantic.DeepEqual(s.has, s.fields),
+		Kind: kind, Object: f.change, Fields: s.fields, Unchanged: equality.Semantic.DeepEqual(s.has, s.fields),
 		Outcome: eventv1.Outcome_OUTCOME_APPLIED,
 	}
 	ready := s.after[0]
@@ -233,7 +233,7 @@ func (r *Reconciler) applyStatus(ctx context.Context, p ReconcileRequest, f decl
 	case ready.Type == iamv1alpha1.Ready && ready.Status != metav1.ConditionTrue:
 		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_REJECTED, ready.Message
 		if c, ok := condition.FindChangedCondition(s.before, s.after, iamv1alpha1.Ready); ok {
-			status.Notes = []condition.EventContent{{Warning: true, Reason: c.Reason, Message: c.Message}}
+			status.Events = []condition.EventContent{{Warning: true, Reason: c.Reason, Message: c.Message}}
 		}
 	}
 	now, err := r.Status.Write(ctx, p.Reporter, status)

@@ -59,7 +59,7 @@ func TestStoreConvergesInRandomHistories(t *testing.T) {
 }
 
 // Objects may be deleted in any order: each removes its tuples, and none is left.
-func TestDeletionInAnyOrderLeavesNoTuples(t *testing.T) {
+func TestDeletionInAnyOrderDoesNotLeaveTuples(t *testing.T) {
 	for seed := range seeds.SeedRange(t, 80) {
 		b, r := newReconcilerEnv(t), rand.New(rand.NewPCG(seed, 2))
 		b.backwards = seed%2 == 1

@@ -15,7 +15,7 @@ func (b *reconcilerEnv) has(group, user string) bool {
 }
 
 // What a membership says can change, also after everything else has come, and after another replica took over.
-func TestEditedMembershipLeavesNoTuples(t *testing.T) {
+func TestEditedMembershipDoesNotLeaveTuples(t *testing.T) {
 	for name, again := range map[string]func(*reconcilerEnv){"by who has seen it all": func(*reconcilerEnv) {}, "by who has just begun": (*reconcilerEnv).open} {
 		t.Run(name, func(t *testing.T) {
 			b := newReconcilerEnv(t)
@@ -50,7 +50,7 @@ func TestRegisteredKindEnqueuesObjects(t *testing.T) {
 	b := newReconcilerEnv(t)
 	alice := b.put(kinds.IAMUsers(), "alice", &iamv1alpha1.User{})
 	typ := iam.OpenFGAType(alice.Group, kinds.IAMUsers().Kind)
-	its := Key{sort: tuples, object: iam.ObjectName(typ, "", "alice")}
+	its := Key{sort: tuples, object: iam.OpenFGAObject(typ, "", "alice")}
 	b.work()
 	if slices.Contains(b.AffectedKeys(alice), its) {
 		t.Error("an object of a kind that nobody registers is looked at")

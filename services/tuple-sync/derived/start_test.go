@@ -7,7 +7,7 @@ import (
 )
 
 // Grants follow from the view alone. The API server is read once, before the store is adopted.
-func TestGrantsNeedNoAPIServerRead(t *testing.T) {
+func TestGrantsDoNotNeedAPIServerRead(t *testing.T) {
 	const bindings = 60
 	b := newReconcilerEnv(t)
 	b.bindMany(bindings, bindings, 1)

@@ -82,7 +82,7 @@ type State struct {
 type lookupCache struct {
 	mu      sync.Mutex
 	of      inputIdentity
-	objects *iam.Lookup
+	objects *iam.DeclaredObjects
 }
 
 // inputIdentity identifies the inputs that all tuples depend on.
@@ -276,7 +276,7 @@ func (s *State) isStoreDeletable(store informer.Object[corev1alpha1.Store]) bool
 }
 
 // declaredLookup returns the declared objects under a model. A kind whose type the model lacks does not count as registered.
-func (s *State) declaredLookup(of inputIdentity, model *plan.Model) *iam.Lookup {
+func (s *State) declaredLookup(of inputIdentity, model *plan.Model) *iam.DeclaredObjects {
 	s.registry.mu.Lock()
 	defer s.registry.mu.Unlock()
 	if s.registry.objects == nil || s.registry.of != of {
@@ -291,14 +291,14 @@ func (s *State) declaredLookup(of inputIdentity, model *plan.Model) *iam.Lookup 
 }
 
 // newLookup returns the declared objects. Only kinds whose type hasType accepts count as registered.
-func (s *State) newLookup(hasType func(typ string) bool) *iam.Lookup {
+func (s *State) newLookup(hasType func(typ string) bool) *iam.DeclaredObjects {
 	var all []*iamv1alpha1.ProtectedResource
 	for _, o := range s.resources.rows.All() {
 		if o.Key.Cluster == s.store.Cluster {
 			all = append(all, o.Value)
 		}
 	}
-	return &iam.Lookup{
+	return &iam.DeclaredObjects{
 		Registry: iam.NewRegistryForTypes(all, hasType),
 		Role:     s.roles.getLive, Group: s.groups.getLive,
 		User:           func(name string) *iamv1alpha1.User { return s.users.getLive("", name) },

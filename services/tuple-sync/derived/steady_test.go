@@ -110,7 +110,7 @@ func TestUndrainedVersionsOfNameAreChecked(t *testing.T) {
 }
 
 // A status change, however often, causes no new comparison.
-func TestStatusChangeCausesNoComparison(t *testing.T) {
+func TestStatusChangeDoesNotCauseComparison(t *testing.T) {
 	b := newReconcilerEnv(t)
 	b.put(kinds.IAMUsers(), "alice", &iamv1alpha1.User{})
 	b.put(kinds.IAMGroups(), "staff", &iamv1alpha1.Group{})

@@ -15,8 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// syncObject makes an OpenFGA object hold exactly its wanted tuples, and enqueues the keys that wait for it.
-func (r *Reconciler) syncObject(ctx context.Context, p ReconcileRequest) error {
+// syncOpenFGAObject makes an OpenFGA object hold exactly its wanted tuples, and enqueues the keys that wait for it.
+func (r *Reconciler) syncOpenFGAObject(ctx context.Context, p ReconcileRequest) error {
 	defer r.copy.beginWrite(p.Key.object)()
 	var doors []iam.Tuple
 	more := false
@@ -25,7 +25,7 @@ func (r *Reconciler) syncObject(ctx context.Context, p ReconcileRequest) error {
 		if n == nil || err != nil {
 			return err
 		}
-		p.Reporter.Watch(r.State.membershipsOf(p.Key.object)...)
+		p.Reporter.RequeueOnChange(r.State.membershipsOf(p.Key.object)...)
 		if r.copy.hasExactlyDesired(n, p.Key.object) {
 			return nil
 		}

@@ -133,7 +133,7 @@ func ownerIndexKey(typ, name string) string { return typ + ":" + name }
 
 func (t *table[T, P]) openFGAObjectName(value *T) string {
 	m := metadataOf[T, P](value)
-	return iam.ObjectName(t.cfg.typ(value), m.Namespace, m.Name)
+	return iam.OpenFGAObject(t.cfg.typ(value), m.Namespace, m.Name)
 }
 
 // liveObjectsBy returns the live objects of this cluster in an index, ordered by key.

@@ -53,7 +53,7 @@ func (s *State) registerTargets(v *informer.Informer, cluster string) {
 		matters: func(*metav1.PartialObjectMetadata) (_, _ any) { return nil, nil },
 		unsure:  s.observed.isUnobserved,
 	})
-	v.OnTargetKind(s.observed.updateObservation)
+	v.OnTargetKindChange(s.observed.updateObservation)
 }
 
 // updateObservation stores a new observation of a kind. The tail enqueues everything that depends on it.
@@ -181,7 +181,7 @@ func (s *State) tableOfType(typ string) objectTable {
 func (s *State) typeScope(typ string) (namespaced, followed bool) {
 	for _, kind := range kinds.IAMKinds() {
 		if iam.OpenFGAType(kind.Group, kind.Kind) == typ {
-			return !kind.Global, true
+			return !kind.ClusterScoped, true
 		}
 	}
 	of := s.observed.typeScope(typ)

@@ -63,7 +63,7 @@ func TestWriteFileIsAtomicAndPrivate(t *testing.T) {
 	}
 }
 
-func TestFailedWriteLeavesNoFile(t *testing.T) {
+func TestFailedWriteDoesNotLeaveFile(t *testing.T) {
 	parent := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(parent, "taken", "full"), 0o700); err != nil {
 		t.Fatal(err)

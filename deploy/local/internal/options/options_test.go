@@ -139,7 +139,7 @@ func TestParseMakesPathsAbsolute(t *testing.T) {
 	}
 }
 
-func TestHelpNamesEveryFlagAndIsNoFailure(t *testing.T) {
+func TestHelpNamesEveryFlagAndIsNotFailure(t *testing.T) {
 	var help bytes.Buffer
 	if _, err := Parse([]string{"--help"}, &help); !errors.Is(err, pflag.ErrHelp) {
 		t.Fatalf("error = %v, want ErrHelp", err)

@@ -32,7 +32,7 @@ func (m *localSystem) applyServiceAccounts(ctx context.Context, deploy fs.FS) er
 	if err != nil || m.servers.local == nil {
 		return err // Entail does not decide access in the user's cluster.
 	}
-	return devserver.ApplyPeopleRoles(ctx, m.servers.kube, deploy)
+	return devserver.ApplyUserRoles(ctx, m.servers.kube, deploy)
 }
 
 // canImpersonateServices reports whether the user of cfg may impersonate every service. A user that is impersonated already may
@@ -45,7 +45,7 @@ func canImpersonateServices(ctx context.Context, cfg *rest.Config) (bool, error)
 	if err != nil {
 		return false, fmt.Errorf("ask for your rights: %w", err)
 	}
-	for _, account := range rbac.Accounts() {
+	for _, account := range rbac.ServiceAccounts() {
 		about := &authorizationv1.ResourceAttributes{Namespace: rbac.Namespace, Verb: "impersonate", Resource: "serviceaccounts", Name: account.Service}
 		question := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: about}}
 		answer, err := client.SelfSubjectAccessReviews().Create(ctx, question, metav1.CreateOptions{})
@@ -66,7 +66,7 @@ func (s *servers) restConfigFor(service string) (*rest.Config, error) {
 	}
 	cfg := rest.CopyConfig(s.kube)
 	if s.accounts {
-		cfg.Impersonate.UserName = rbac.Account{Service: service}.UserName()
+		cfg.Impersonate.UserName = rbac.ServiceAccount{Service: service}.UserName()
 	}
 	return cfg, nil
 }

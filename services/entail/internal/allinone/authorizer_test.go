@@ -32,7 +32,7 @@ func TestAuthorizationConfigIsShippedOneWithoutNodeAuthorizer(t *testing.T) {
 	}
 }
 
-func TestExternalClusterNeedsNoLocalAuthorizer(t *testing.T) {
+func TestExternalClusterDoesNotNeedLocalAuthorizer(t *testing.T) {
 	cfg := Defaults()
 	cfg.UseCluster = true
 	m := &localSystem{cfg: cfg, dir: t.TempDir()}

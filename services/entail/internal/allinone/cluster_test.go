@@ -140,7 +140,7 @@ func TestCreateMissingSamplesKeepsExistingObjects(t *testing.T) {
 
 func allAccountNames() map[string]bool {
 	all := map[string]bool{}
-	for _, a := range rbac.Accounts() {
+	for _, a := range rbac.ServiceAccounts() {
 		all[a.Service] = true
 	}
 	return all

@@ -58,7 +58,7 @@ func bindSecretRoles(ctx context.Context, cfg *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("letting Secrets be read: %w", err)
 	}
-	for _, account := range rbac.Accounts() {
+	for _, account := range rbac.ServiceAccounts() {
 		if len(account.Secrets) == 0 {
 			continue
 		}
@@ -69,7 +69,7 @@ func bindSecretRoles(ctx context.Context, cfg *rest.Config) error {
 		if _, err := client.RbacV1().RoleBindings(connectionNamespace).Apply(ctx, binding, options); err != nil {
 			return fmt.Errorf("letting %s read Secrets in %s: %w", account.Service, connectionNamespace, err)
 		}
-		if err := devserver.AwaitRight(ctx, cfg, account.UserName(), connectionNamespace, account.Secrets[0]); err != nil {
+		if err := devserver.AwaitUserRight(ctx, cfg, account.UserName(), connectionNamespace, account.Secrets[0]); err != nil {
 			return err
 		}
 	}

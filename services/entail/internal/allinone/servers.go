@@ -90,7 +90,7 @@ func (s *servers) startKube(ctx context.Context, cfg Config, dir string) error {
 		return fmt.Errorf("%w; or use a cluster of yours: --kubeconfig, --use-cluster", err)
 	}
 	s.local, err = devserver.StartKubeLocal(ctx, devserver.KubeLocalConfig{
-		Binary: binary, Dir: filepath.Join(dir, "kube"), Port: cfg.Ports.Kube, Users: rbac.UserNames(),
+		Binary: binary, Dir: filepath.Join(dir, "kube"), Port: cfg.Ports.Kube, Users: rbac.AccountUserNames(),
 		AuthorizationConfig: cfg.authorization,
 	})
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *servers) startOpenSearch(ctx context.Context, cfg Config, dir string) e
 	if err != nil {
 		return err
 	}
-	if err := opensearch.AllowServerUserThrough(dir); err != nil {
+	if err := opensearch.AllowServerUserToTraverse(dir); err != nil {
 		return err
 	}
 	s.openSearch, err = opensearch.Start(ctx, opensearch.Config{

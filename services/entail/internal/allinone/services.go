@@ -144,7 +144,7 @@ type suppliedSettings struct {
 func (s suppliedSettings) applyTo(cfg *service.Config) {
 	cfg.Cluster = s.cluster
 	cfg.NATS.URL = s.nats
-	cfg.RPC.Auth = rpc.None
+	cfg.RPC.Auth = rpc.AuthNone
 	cfg.Embed = s.embed
 }
 

@@ -132,7 +132,7 @@ func TestExitCodesOfAnswersAboutStores(t *testing.T) {
 	}
 }
 
-func TestFlagsOfQuestionsReachTheServer(t *testing.T) {
+func TestFlagsOfQuestionsReachServer(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("context.json", []byte(`{"level":3}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestFlagsOfQuestionsReachTheServer(t *testing.T) {
 	}
 }
 
-func TestBatchHasTheWorstExitCode(t *testing.T) {
+func TestBatchHasWorstExitCode(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, test := range map[string]struct {
 		server    questions

@@ -212,7 +212,7 @@ func TestTraceWaitsUntilEveryServiceIsDone(t *testing.T) {
 	}
 }
 
-func TestTraceWaitFailsWhenTheObjectDoesNotArrive(t *testing.T) {
+func TestTraceWaitFailsWithoutObject(t *testing.T) {
 	tests := map[string]struct {
 		step *syncv1.Step
 		code int
@@ -260,7 +260,7 @@ func TestBusResumePrintsWhyServicesWereHalted(t *testing.T) {
 	}
 }
 
-func TestDeadLettersListFollowsPagesUpToTheLimit(t *testing.T) {
+func TestDeadLettersListFollowsPagesUpToLimit(t *testing.T) {
 	var sizes []int32
 	server := serve(t, fakeSyncService{list: func(r *syncv1.ListDeadLettersRequest) (*syncv1.ListDeadLettersResponse, error) {
 		sizes = append(sizes, r.GetPageSize())

@@ -87,7 +87,7 @@ func (c kubeconfigCluster) objectArgumentCompleter(namespace *string) nameComple
 		var names []string
 		for _, kind := range kinds.ConsumedKinds() {
 			prefix, in := strings.ToLower(kind.Kind)+"/", *namespace
-			if kind.Global {
+			if kind.ClusterScoped {
 				in = ""
 			}
 			if !strings.HasPrefix(typed, prefix) {

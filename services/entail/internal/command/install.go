@@ -38,7 +38,7 @@ deploy/overlays or docker-compose.yaml.`,
 		}{
 			{"kinds and policies of admission", devserver.ApplyManifests},
 			{"accounts of services", devserver.ApplyServiceAccounts},
-			{"roles for people", devserver.ApplyPeopleRoles},
+			{"roles for people", devserver.ApplyUserRoles},
 		} {
 			if err := step.apply(cmd.Context(), cfg, deploy.Files); err != nil {
 				return err

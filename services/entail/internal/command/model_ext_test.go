@@ -56,7 +56,7 @@ func TestModelShowAndDiffRequireStore(t *testing.T) {
 	}
 }
 
-func TestModelPreviewFailsWhenTheModuleWouldBeRejected(t *testing.T) {
+func TestModelPreviewFailsForRejectedModule(t *testing.T) {
 	file := written(t, "module x\n")
 	m := fakeStoreService{preview: &storev1.PreviewModelResponse{Accepted: true}}
 	if got := m.ask(t, "preview", "demo", "-f", file, "--replaces", "y"); got.code != 0 || m.previewed.GetModule() != "module x\n" || m.previewed.GetReplaces() != "y" {

@@ -38,10 +38,10 @@ func parseIAMObject(argument string) (*eventv1.ObjectRef, error) {
 			continue
 		}
 		ref := &eventv1.ObjectRef{Group: k.Group, Resource: k.Resource, Name: name}
-		if !k.Global {
+		if !k.ClusterScoped {
 			ref.Namespace, ref.Name, _ = strings.Cut(name, "/")
 		}
-		if ref.GetName() == "" || strings.Contains(ref.GetName(), "/") || !k.Global && ref.GetNamespace() == "" {
+		if ref.GetName() == "" || strings.Contains(ref.GetName(), "/") || !k.ClusterScoped && ref.GetNamespace() == "" {
 			return nil, fmt.Errorf("%w: %q names no %s: use KIND/NAME for cluster-wide kinds, KIND/NAMESPACE/NAME for others",
 				exit.ErrUsage, argument, k.Kind)
 		}

@@ -82,7 +82,7 @@ func TestDirKeeperFilesAreReadableByOwnerOnly(t *testing.T) {
 	}
 }
 
-func TestCertificatesAreRenewedAYearBeforeExpiryByTheSameAuthority(t *testing.T) {
+func TestCertificatesAreRenewedOneYearBeforeExpiryBySameAuthority(t *testing.T) {
 	dir := DirKeeper(t.TempDir())
 	allOptions(t, dir, now())
 	if again := allOptions(t, dir, now().Add(serverLife-renewal-time.Hour)); len(again) != 0 {

@@ -282,7 +282,7 @@ func TestPolicyExplainDrawsPaths(t *testing.T) {
 	}
 }
 
-func TestPolicyFmtKeepsTheMeaning(t *testing.T) {
+func TestPolicyFmtKeepsMeaning(t *testing.T) {
 	dir := fixture(t)
 	if got := run(t, "fmt", "-l", dir); got.code != 1 || !strings.Contains(got.err, "a.yaml: not formatted") {
 		t.Errorf("files with lower-case keys: %+v", got)

@@ -57,7 +57,7 @@ type serviceServers struct {
 func run(ctx context.Context, name string, around serviceServers) error {
 	cfg := service.Defaults()
 	cfg.NATS.URL, cfg.Kube.Kubeconfig, cfg.Embed = around.nats, around.kubeconfig, around.embed
-	cfg.RPC.Listen, cfg.RPC.Auth = "127.0.0.1:0", rpc.None
+	cfg.RPC.Listen, cfg.RPC.Auth = "127.0.0.1:0", rpc.AuthNone
 	cfg.LogLevel, cfg.Resync = slog.LevelWarn, time.Hour
 	switch name {
 	case topology.Watcher:

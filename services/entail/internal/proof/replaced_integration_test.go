@@ -19,7 +19,7 @@ import (
 
 // A Store is deleted without its finalizers and created again while no service runs. It may keep the OpenFGA store of
 // its predecessor, but none of its tuples.
-func TestReplacedStoreGrantsNothingOfItsPredecessor(t *testing.T) {
+func TestReplacedStoreDoesNotGrantRightsOfPredecessor(t *testing.T) {
 	const name = "replaced"
 	s := startInProcessServices(t, topology.Watcher)
 	stops := []func(){s.start(t, topology.StoreSync), s.start(t, topology.TupleSync)}

@@ -55,7 +55,7 @@ func linesOf(tree *tuplev1.Decision, all bool) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestDecisionShowsTheStepsThatMatter(t *testing.T) {
+func TestDecisionShowsDecisiveSteps(t *testing.T) {
 	viaRole := tupleStep("doc:1#viewer@role:staff#assignee", yes, relationStep("role:staff#assignee", yes, operatorStep(tuplev1.Decision_KIND_DIRECT, yes,
 		tupleStep("role:staff#assignee@user:beth", yes))))
 	unrelated := &tuplev1.Decision{Kind: tuplev1.Decision_KIND_RELATION, Answer: no, Object: "doc:1", Relation: "robot", Reason: "the model gives it to nobody"}

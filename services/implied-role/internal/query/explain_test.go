@@ -154,7 +154,7 @@ func TestCheckDriftComparesWithAPIServer(t *testing.T) {
 	}
 }
 
-func TestCheckDriftListsBindingsFromBeforeTheWebhooks(t *testing.T) {
+func TestCheckDriftListsBindingsOlderThanWebhooks(t *testing.T) {
 	w := newQueryEnv(t)
 	w.do("team", "a>b early=a{u} late=a{u} unrelated=z{u}")
 	w.settle()

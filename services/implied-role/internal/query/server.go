@@ -46,7 +46,7 @@ type Server struct {
 
 // NewServer returns a server.
 func NewServer(cfg Config) *Server {
-	return &Server{cfg, rpc.NewLimiter(maxChecks), rpc.NewLimiter(maxPreviews)}
+	return &Server{cfg, rpc.NewCallLimiter(maxChecks), rpc.NewCallLimiter(maxPreviews)}
 }
 
 var _ inferencev1connect.InferenceServiceHandler = (*Server)(nil)

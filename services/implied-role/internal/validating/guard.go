@@ -61,7 +61,7 @@ func (g *Validator) Webhooks() []admission.Webhook {
 func (g *Validator) SetRefresh(refresh func(context.Context) error) { g.scope.refresh = refresh }
 
 // EnsureNamespaceCovered returns nil if the webhook has covered the RoleBindings of a namespace for long enough. The API server needs
-// [admission.Settling] to notice a new scope. Cover extends the webhook to the namespace if necessary.
+// [admission.RegistrationDelay] to notice a new scope. Cover extends the webhook to the namespace if necessary.
 func (g *Validator) EnsureNamespaceCovered(ctx context.Context, namespace string) error {
 	if err := g.scope.coverNamespace(ctx, namespace); err != nil {
 		return err

@@ -159,7 +159,7 @@ func (r *ruleSetReader) ruleSetIfInformerIsCurrent(ctx context.Context, namespac
 	r.mu.Lock()
 	view, objects := r.view, r.state
 	r.mu.Unlock()
-	if view == nil || view.EnsureCurrent(ctx) != nil {
+	if view == nil || view.CheckCurrent(ctx) != nil {
 		return nil
 	}
 	return r.ruleSetFromInformer(view, objects, namespace, count)

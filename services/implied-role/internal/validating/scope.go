@@ -170,14 +170,14 @@ func (s *namespaceCoverage) coveredSince(namespace string) time.Duration {
 
 // waitUntilPropagated waits until the API server had the time to notice that a namespace is covered.
 func (s *namespaceCoverage) waitUntilPropagated(ctx context.Context, namespace string) error {
-	backoff.Sleep(ctx, admission.Settling-bootclock.Since(s.coveredSince(namespace)))
+	backoff.Sleep(ctx, admission.RegistrationDelay-bootclock.Since(s.coveredSince(namespace)))
 	return s.checkPropagated(namespace)
 }
 
 // checkPropagated returns nil if the API server had the time to notice that a namespace is covered.
 func (s *namespaceCoverage) checkPropagated(namespace string) error {
 	since := s.coveredSince(namespace)
-	if slices.Contains(s.excluded, namespace) || since != 0 && bootclock.Since(since) >= admission.Settling {
+	if slices.Contains(s.excluded, namespace) || since != 0 && bootclock.Since(since) >= admission.RegistrationDelay {
 		return nil
 	}
 	return fmt.Errorf("the API server does not send RoleBindings of namespace %s to the webhook yet", namespace)

@@ -116,7 +116,7 @@ func (s printedObject) checkDiscovery(t *testing.T, client discovery.DiscoveryIn
 	if i < 0 || !slices.Contains(list.APIResources[i].ShortNames, s.short) || !slices.Contains(list.APIResources[i].Categories, "entail") {
 		t.Errorf("found are %+v", list.APIResources)
 	}
-	if list.APIResources[i].Namespaced == s.kind.Global {
+	if list.APIResources[i].Namespaced == s.kind.ClusterScoped {
 		t.Errorf("it has a namespace: %v", list.APIResources[i].Namespaced)
 	}
 }

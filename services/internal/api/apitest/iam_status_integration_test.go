@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-func TestIAMStatusUpdateChangesNeitherSpecNorOwners(t *testing.T) {
+func TestIAMStatusUpdateDoesNotChangeSpecOrOwners(t *testing.T) {
 	server := testenv.StartKube(t)
 	stored := create(t, server, manifestNamed(t, "on-a-kind"))
 	other := withField(t, stored, []string{"spec", "subjects"}, subjects("User", "mallory", "u"))

@@ -29,7 +29,7 @@ func createStores(t *testing.T) (who dryRunUser, server *testenv.KubeServer) {
 	admin := newDryRunUser(t, server, "", "")
 	b := kinds.APIBindings()
 	for _, name := range []string{widgets, b.String()} {
-		t.Cleanup(func() { server.DeleteDefinition(t, name) })
+		t.Cleanup(func() { server.DeleteCRD(t, name) })
 	}
 	for _, err := range []error{
 		admin.create(kinds.CustomResourceDefinitions(), widgets, widget("own")),

@@ -137,7 +137,7 @@ func label(store any) objectFields {
 // definition returns a CustomResourceDefinition of a kind with arbitrary fields.
 func definition(name, kind, version string, labels objectFields) objectFields {
 	plural, group, _ := strings.Cut(name, ".")
-	return testenv.DefinitionFields(kinds.Kind{GroupResource: event.GroupResource{Group: group, Resource: plural}, Version: version, Kind: kind}, labels)
+	return testenv.CRDFields(kinds.Kind{GroupResource: event.GroupResource{Group: group, Resource: plural}, Version: version, Kind: kind}, labels)
 }
 
 const widgets = "widgets.example.com"

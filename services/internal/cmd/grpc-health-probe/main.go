@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// limit bounds the time until the server answers.
-const limit = 3 * time.Second
+// probeTimeout bounds the time until the server answers.
+const probeTimeout = 3 * time.Second
 
 func main() {
 	address := flag.String("addr", "", "host:port of the server")
@@ -39,7 +39,7 @@ func probeHealth(address, ca, name string) error {
 		return err
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := createArchive(ctx, os.Args[1:])
+	err := createClassArchive(ctx, os.Args[1:])
 	cancel()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "opensearch-archive:", err)
@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-func createArchive(ctx context.Context, args []string) error {
+func createClassArchive(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return errors.New("give the directory of the installation")
 	}

@@ -82,8 +82,8 @@ func canUseRaceDetector(ctx context.Context) bool {
 	return err == nil && strings.TrimSpace(string(out)) == "1"
 }
 
-// commandLine returns the arguments of go for a stage.
-func (s stage) commandLine() []string {
+// goArguments returns the arguments of go for a stage.
+func (s stage) goArguments() []string {
 	args := []string{"test", "-json", "-vet=off", "-timeout=" + packageTimeout.String(), "-p=" + strconv.Itoa(s.parallel)}
 	if s.race {
 		// SQLite is C code translated to Go. Checking its accesses would take a quarter of the total time.
@@ -106,7 +106,7 @@ func (s stage) commandLine() []string {
 
 // runStage runs a stage and passes each package to done when it has ended.
 func (r *runner) runStage(ctx context.Context, s stage, done func(*packageOutcome)) error {
-	command := exec.CommandContext(ctx, "go", s.commandLine()...)
+	command := exec.CommandContext(ctx, "go", s.goArguments()...)
 	command.Dir = filepath.Join(r.root, s.module)
 	cgo := "CGO_ENABLED=0"
 	if s.race {
@@ -273,7 +273,7 @@ func (r *runner) runStep(ctx context.Context, stages []stage) error {
 	var running sync.WaitGroup
 	failures := make([]error, len(stages))
 	for i, s := range stages {
-		running.Go(func() { failures[i] = r.runStage(ctx, s, r.recordOutcome) })
+		running.Go(func() { failures[i] = r.runStage(ctx, s, r.recordAndPrintOutcome) })
 		if s.step == stepUnit {
 			running.Wait()
 		}

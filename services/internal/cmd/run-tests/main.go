@@ -34,7 +34,7 @@ func runTests(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	results, err := newRecord(filepath.Join(dir, ".tmp", "test"))
+	results, err := newRunRecord(filepath.Join(dir, ".tmp", "test"))
 	if err != nil {
 		return err
 	}

@@ -148,7 +148,7 @@ func (p planner) planStages(folders []testDirectory) (stages []stage) {
 	for _, f := range folders {
 		if f.integration && p.wanted[integration] && !p.module.cached {
 			servers = append(servers, f.path)
-			expected[f.path] = cmp.Or(p.options.seconds[p.packageID(f.path)], float64(f.tests)*secondsPerTest)
+			expected[f.path] = cmp.Or(p.options.seconds[p.durationKey(f.path)], float64(f.tests)*secondsPerTest)
 		}
 		switch {
 		case f.e2e && p.wanted[endToEnd] && strings.HasPrefix(f.path, "./chaos"):
@@ -196,8 +196,8 @@ func (p planner) planStages(folders []testDirectory) (stages []stage) {
 	return stages
 }
 
-// packageID returns the name of a package in the record of durations.
-func (p planner) packageID(path string) string {
+// durationKey returns the name of a package in the record of durations.
+func (p planner) durationKey(path string) string {
 	return strings.TrimSuffix(p.module.dir+strings.TrimPrefix(path, "."), "/.")
 }
 
@@ -211,7 +211,7 @@ func (p planner) planStagesWithoutRace(f testDirectory) (stages []stage) {
 			return
 		}
 		s.module, s.packages, s.parallel = p.module.dir, []string{f.path}, 2
-		s.name, s.only = p.packageID(f.path)+" without race detector", "^("+strings.Join(tests, "|")+")$"
+		s.name, s.only = p.durationKey(f.path)+" without race detector", "^("+strings.Join(tests, "|")+")$"
 		stages = append(stages, s)
 	}
 	if p.wanted[unit] {
@@ -255,7 +255,7 @@ func findTestDirectories(module string) (folders []testDirectory, err error) {
 		if err != nil {
 			return err
 		}
-		return f.addFile(text)
+		return f.addTestFile(text)
 	})
 	for _, f := range byPath {
 		folders = append(folders, *f)
@@ -269,10 +269,10 @@ func isModule(dir string) bool {
 	return err == nil
 }
 
-// addFile records one test file.
-func (f *testDirectory) addFile(text []byte) error {
+// addTestFile records one test file.
+func (f *testDirectory) addTestFile(text []byte) error {
 	f.outside = f.outside || upwards.Match(text)
-	built, err := readConstraint(text)
+	built, err := parseBuildConstraint(text)
 	if err != nil {
 		return err
 	}
@@ -300,8 +300,8 @@ func (f *testDirectory) addFile(text []byte) error {
 	return nil
 }
 
-// readConstraint returns a function that reports whether a file is built with the given tags.
-func readConstraint(text []byte) (func(tags ...string) bool, error) {
+// parseBuildConstraint returns a function that reports whether a file is built with the given tags.
+func parseBuildConstraint(text []byte) (func(tags ...string) bool, error) {
 	for line := range bytes.Lines(text) {
 		if bytes.HasPrefix(line, []byte("package ")) {
 			break

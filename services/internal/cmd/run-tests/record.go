@@ -35,14 +35,14 @@ type runRecord struct {
 	steps          []stepDuration
 	passed, failed int
 	timings        []testDuration
-	candidates     []candidate
-	flaky          []candidate
+	candidates     []rerunCandidate
+	flaky          []rerunCandidate
 	failures       []string
 	// seconds holds the duration of each package in its last run that was not cached.
 	seconds map[string]float64
 }
 
-func newRecord(dir string) (*runRecord, error) {
+func newRunRecord(dir string) (*runRecord, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -88,8 +88,8 @@ func (o *packageOutcome) testOutput(name string) string {
 	return text + o.output.String()
 }
 
-// recordOutcome records one package and prints a line about it.
-func (r *runner) recordOutcome(o *packageOutcome) {
+// recordAndPrintOutcome records one package and prints a line about it.
+func (r *runner) recordAndPrintOutcome(o *packageOutcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	cases := 0
@@ -102,7 +102,7 @@ func (r *runner) recordOutcome(o *packageOutcome) {
 		r.record.seconds[o.packagePath()] = o.seconds
 	}
 	for _, name := range r.unlistedSlowTests(o) {
-		r.record.candidates = append(r.record.candidates, candidate{o, name, true})
+		r.record.candidates = append(r.record.candidates, rerunCandidate{o, name, true})
 	}
 	if !o.failed {
 		if cases > 0 {
@@ -113,7 +113,7 @@ func (r *runner) recordOutcome(o *packageOutcome) {
 	name, reason := findRerunnableTest(o)
 	if name != "" {
 		fmt.Fprintf(r.out, "FAIL  %6.1f s %s: %s (runs again alone)\n", o.seconds, o.packagePath(), name)
-		r.record.candidates = append(r.record.candidates, candidate{o, name, false})
+		r.record.candidates = append(r.record.candidates, rerunCandidate{o, name, false})
 		return
 	}
 	fmt.Fprintf(r.out, "FAIL  %6.1f s %s: %s\n", o.seconds, o.packagePath(), reason)
@@ -127,7 +127,7 @@ func (r *runner) recordOutcome(o *packageOutcome) {
 }
 
 // recordFailure records a test that also failed when it ran again.
-func (r *runRecord) recordFailure(c candidate, text string) {
+func (r *runRecord) recordFailure(c rerunCandidate, text string) {
 	r.failed++
 	r.failures = append(r.failures, fmt.Sprintf("FAIL  %s %s: %s", c.of.packagePath(), c.test, text))
 }

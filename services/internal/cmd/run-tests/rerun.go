@@ -85,8 +85,8 @@ func (r *runner) rerunCandidates(ctx context.Context) (n int, err error) {
 	return len(candidates), nil
 }
 
-// candidate is a test that runs again alone.
-type candidate struct {
+// rerunCandidate is a test that runs again alone.
+type rerunCandidate struct {
 	of   *packageOutcome
 	test string
 	// slow means that the test passed but took too long.
@@ -94,7 +94,7 @@ type candidate struct {
 }
 
 // maxReruns returns the maximum number of reruns.
-func (c candidate) maxReruns() int {
+func (c rerunCandidate) maxReruns() int {
 	if c.slow {
 		return 1
 	}
@@ -103,7 +103,7 @@ func (c candidate) maxReruns() int {
 
 // rerunCandidate runs a candidate again until it passes. A slow candidate must also be fast enough. It returns the
 // last outcome and whether the candidate passed.
-func (r *runner) rerunCandidate(ctx context.Context, c candidate) (last *packageOutcome, good bool, err error) {
+func (r *runner) rerunCandidate(ctx context.Context, c rerunCandidate) (last *packageOutcome, good bool, err error) {
 	s := c.of.stage
 	s.packages, s.only, s.servers, s.key = []string{c.of.path}, "^"+regexp.QuoteMeta(c.test)+"$", true, ""
 	for range c.maxReruns() {

@@ -21,7 +21,7 @@ func failedOutcome(output string, names ...string) *packageOutcome {
 	return o
 }
 
-func TestMayRerunAllowsOneOrdinaryFailure(t *testing.T) {
+func TestFindRerunnableTestAllowsOneOrdinaryFailure(t *testing.T) {
 	for name, tc := range map[string]struct {
 		of   *packageOutcome
 		want string
@@ -53,7 +53,7 @@ func runSmallModule(t *testing.T, source string, change func(*stage)) (string, e
 		"m/p_test.go": "package p\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = os.Args\n\n" + source,
 	})
 	t.Setenv("ENTAIL_CACHE", t.TempDir())
-	results, err := newRecord(filepath.Join(root, ".tmp"))
+	results, err := newRunRecord(filepath.Join(root, ".tmp"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestRunAllFailsWhenPackageFailsOutsideOfTests(t *testing.T) {
 	}
 }
 
-func TestTooSlowReturnsUnlistedTests(t *testing.T) {
+func TestUnlistedSlowTestsReturnsSlowTests(t *testing.T) {
 	o := &packageOutcome{stage: stage{module: "services", servers: true}, path: "./p", tests: map[string]*testResult{
 		"TestSlow": {seconds: 21}, "TestListed": {seconds: 90}, "TestQuick": {seconds: 19},
 	}}
@@ -120,7 +120,7 @@ func TestTooSlowReturnsUnlistedTests(t *testing.T) {
 	}
 }
 
-func TestRunAllSkipsNothingForKey(t *testing.T) {
+func TestRunAllDoesNotSkipTestsWithKey(t *testing.T) {
 	out, err := runSmallModule(t, "func TestIt(*testing.T) {}\n", func(s *stage) { s.servers, s.key = false, "abc" })
 	if err != nil || !strings.Contains(out, "1 passed, 0 failed\n") {
 		t.Errorf("got %v and\n%s\nwant one passed test", err, out)

@@ -23,21 +23,21 @@ const (
 	httpStopTimeout = 5 * time.Second
 )
 
-// httpServer serves OpenFGA's HTTP API by calling its gRPC API.
-type httpServer struct {
+// openFGAHTTPServer serves OpenFGA's HTTP API by calling its gRPC API.
+type openFGAHTTPServer struct {
 	url    string
 	server *http.Server
 	conn   *grpc.ClientConn
 }
 
-func startHTTPAPI(target string, port int) (*httpServer, error) {
+func startOpenFGAHTTPServer(target string, port int) (*openFGAHTTPServer, error) {
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, fmt.Errorf("starting OpenFGA's HTTP API: %w", err)
 	}
 	mux := runtime.NewServeMux(
 		runtime.WithForwardResponseOption(fgahttp.HTTPResponseModifier),
-		runtime.WithErrorHandler(writeError),
+		runtime.WithErrorHandler(writeOpenFGAError),
 	)
 	err = openfgav1.RegisterOpenFGAServiceHandler(context.Background(), mux, conn)
 	if err != nil {
@@ -47,7 +47,7 @@ func startHTTPAPI(target string, port int) (*httpServer, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	h := &httpServer{
+	h := &openFGAHTTPServer{
 		url: "http://" + listener.Addr().String(), conn: conn,
 		server: &http.Server{Handler: mux, ReadTimeout: httpReadTimeout},
 	}
@@ -55,7 +55,7 @@ func startHTTPAPI(target string, port int) (*httpServer, error) {
 	return h, nil
 }
 
-func (h *httpServer) stopServer() {
+func (h *openFGAHTTPServer) stopServer() {
 	ctx, cancel := context.WithTimeout(context.Background(), httpStopTimeout)
 	defer cancel()
 	if h.server.Shutdown(ctx) != nil {
@@ -64,8 +64,8 @@ func (h *httpServer) stopServer() {
 	_ = h.conn.Close()
 }
 
-// writeError writes an error with OpenFGA's own code in the body.
-func writeError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
+// writeOpenFGAError writes an error with OpenFGA's own code in the body.
+func writeOpenFGAError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
 	code := fgaerrors.ConvertToEncodedErrorCode(status.Convert(err))
 	fgahttp.CustomHTTPErrorHandler(ctx, w, r, fgaerrors.NewEncodedError(code, err.Error()))
 }

@@ -10,8 +10,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// openFGALog returns a logger that passes OpenFGA's warnings and errors to slog. It drops the log of requests.
-func openFGALog(log *slog.Logger) logger.Logger {
+// newOpenFGALogger returns a logger that passes OpenFGA's warnings and errors to slog. It drops the log of requests.
+func newOpenFGALogger(log *slog.Logger) logger.Logger {
 	return &logger.ZapLogger{Logger: zap.New(slogCore{log: cmp.Or(log, slog.New(slog.DiscardHandler))})}
 }
 

@@ -48,11 +48,11 @@ type OpenFGAConfig struct {
 
 // OpenFGAServer is a running OpenFGA server.
 type OpenFGAServer struct {
-	service *server.Server
-	grpc    *grpc.Server
-	port    int
-	http    *httpServer
-	stop    sync.Once
+	service  *server.Server
+	grpc     *grpc.Server
+	grpcPort int
+	http     *openFGAHTTPServer
+	stop     sync.Once
 }
 
 const openFGAStopTimeout = 5 * time.Second
@@ -62,7 +62,7 @@ const openFGAStopTimeout = 5 * time.Second
 // It creates the server in the same way as OpenFGA's own command, but does not use that command. The command ends on
 // signals before the services have drained, and replaces the process-wide settings of tracing and metrics.
 func StartOpenFGA(cfg OpenFGAConfig) (*OpenFGAServer, error) {
-	log := openFGALog(cfg.Log)
+	log := newOpenFGALogger(cfg.Log)
 	listener, err := devserver.ListenLoopback("OpenFGA", cfg.GRPCPort)
 	if err != nil {
 		return nil, err
@@ -71,10 +71,10 @@ func StartOpenFGA(cfg OpenFGAConfig) (*OpenFGAServer, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting OpenFGA: %w", err), listener.Close())
 	}
-	o := &OpenFGAServer{service: service, grpc: newGRPCServer(cfg, service, log), port: devserver.PortOf(listener.Addr())}
+	o := &OpenFGAServer{service: service, grpc: newGRPCServer(cfg, service, log), grpcPort: devserver.PortOf(listener.Addr())}
 	go func() { _ = o.grpc.Serve(listener) }() // Serve returns only after Stop.
 	if cfg.HTTP {
-		if o.http, err = startHTTPAPI(o.GRPCTarget(), cfg.HTTPPort); err != nil {
+		if o.http, err = startOpenFGAHTTPServer(o.GRPCTarget(), cfg.HTTPPort); err != nil {
 			o.Stop()
 			return nil, err
 		}
@@ -83,10 +83,10 @@ func StartOpenFGA(cfg OpenFGAConfig) (*OpenFGAServer, error) {
 }
 
 // GRPCTarget returns host:port of the gRPC API.
-func (o *OpenFGAServer) GRPCTarget() string { return devserver.LoopbackAddress(o.port) }
+func (o *OpenFGAServer) GRPCTarget() string { return devserver.LoopbackAddress(o.grpcPort) }
 
-// Port returns the port of the gRPC API.
-func (o *OpenFGAServer) Port() int { return o.port }
+// GRPCPort returns the port of the gRPC API.
+func (o *OpenFGAServer) GRPCPort() int { return o.grpcPort }
 
 // URL returns the URL of the HTTP API, or "" if it is off.
 func (o *OpenFGAServer) URL() string {

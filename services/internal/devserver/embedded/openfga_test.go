@@ -48,7 +48,7 @@ func TestOpenFGAKeepsStoresAcrossRestart(t *testing.T) {
 		t.Errorf("got %v, %v; want a file that others cannot read", info, err)
 	}
 
-	cfg.GRPCPort = first.Port()
+	cfg.GRPCPort = first.GRPCPort()
 	_, client = startOpenFGA(t, cfg)
 	if got, err := client.GetStore(t.Context(), &openfgav1.GetStoreRequest{StoreId: made.GetId()}); err != nil || got.GetName() != "kept" {
 		t.Errorf("got %v, %v; want the store", got, err)
@@ -174,7 +174,7 @@ func TestOpenFGANamesInvalidDatabasePath(t *testing.T) {
 
 func TestOpenFGALogsWarningsThroughSlog(t *testing.T) {
 	var seen recorder
-	log := openFGALog(slog.New(&seen))
+	log := newOpenFGALogger(slog.New(&seen))
 	log.Info("every request")
 	log.With(zap.String("store", "s-1")).WarnWithContext(context.Background(), "slow", zap.Int("attempt", 2))
 	log.Error("broken")

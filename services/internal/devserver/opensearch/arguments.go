@@ -7,9 +7,9 @@ import (
 
 const plugin = "opensearch-security"
 
-// archive is the class data archive (CDS) of an installation, made for the JVM of this machine. It reduces the start
-// to a third of the time.
-const archive = "classes.jsa"
+// classArchiveFile is the class data archive (CDS) of an installation, made for the JVM of this machine. It reduces the
+// start to a third of the time.
+const classArchiveFile = "classes.jsa"
 
 // javaArguments returns the arguments of java for a server of the installation in home. They favor a quick start and
 // little memory over throughput.
@@ -38,7 +38,7 @@ func (c classArchive) archiveArguments(home string) []string {
 	if c != "" {
 		return []string{"-XX:ArchiveClassesAtExit=" + string(c)}
 	}
-	path := filepath.Join(home, archive)
+	path := filepath.Join(home, classArchiveFile)
 	if _, err := os.Stat(path); err != nil {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	lifetime = 10 * 365 * 24 * time.Hour
+	certificateLifetime = 10 * 365 * 24 * time.Hour
 	// renewBefore is the remaining lifetime below which a start replaces the certificates.
 	renewBefore = 30 * 24 * time.Hour
 	clockSkew   = 5 * time.Minute
@@ -116,7 +116,7 @@ func (c *credentials) createCertificates(now time.Time) error {
 				return fmt.Errorf("making certificates: %w", err)
 			}
 		}
-		one.template.NotBefore, one.template.NotAfter = now.Add(-clockSkew), now.Add(lifetime)
+		one.template.NotBefore, one.template.NotAfter = now.Add(-clockSkew), now.Add(certificateLifetime)
 		if *one.into, err = signCertificate(one.template, root, key, signer); err != nil {
 			return fmt.Errorf("making certificate %s: %w", one.template.Subject, err)
 		}

@@ -22,8 +22,8 @@ const (
 	maxHealth   = 64 << 10
 )
 
-// Admin is the name of the user with all rights.
-const Admin = adminName
+// AdminUser is the name of the user with all rights.
+const AdminUser = adminName
 
 // URL returns the URL of the server's API.
 func (s *Server) URL() string { return "https://" + devserver.LoopbackAddress(s.cfg.Port) }
@@ -32,15 +32,15 @@ func (s *Server) URL() string { return "https://" + devserver.LoopbackAddress(s.
 func (s *Server) Port() int { return s.cfg.Port }
 
 // CACertificate returns the certificate authority of the server, in PEM form. Clients must trust it.
-func (s *Server) CACertificate() []byte { return s.known.ca.Certificate }
+func (s *Server) CACertificate() []byte { return s.credentials.ca.Certificate }
 
 // AdminCertificate returns the administrator's client certificate, which gives all rights.
-func (s *Server) AdminCertificate() Certificate { return s.known.admin }
+func (s *Server) AdminCertificate() Certificate { return s.credentials.admin }
 
 // NodeCertificate returns the server's own certificate, for a proxy in front of it.
-func (s *Server) NodeCertificate() Certificate { return s.known.node }
+func (s *Server) NodeCertificate() Certificate { return s.credentials.node }
 
-// AdminPassword returns the password of [Admin]. It was made at the server's first start.
+// AdminPassword returns the password of [AdminUser]. It was made at the server's first start.
 func (s *Server) AdminPassword() string { return s.password }
 
 // AdminPasswordFile returns the file with [Server.AdminPassword].
@@ -53,7 +53,7 @@ func (s *Server) ClientTLSConfig(admin bool) (*tls.Config, error) {
 	roots.AppendCertsFromPEM(s.CACertificate())
 	cfg := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	if admin {
-		pair, err := tls.X509KeyPair(s.known.admin.Certificate, s.known.admin.Key)
+		pair, err := tls.X509KeyPair(s.credentials.admin.Certificate, s.credentials.admin.Key)
 		if err != nil {
 			return nil, fmt.Errorf("reading the administrator's certificate: %w", err)
 		}

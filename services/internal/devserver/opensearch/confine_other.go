@@ -7,5 +7,5 @@ import "os/exec"
 // dropPrivileges does nothing on this system.
 func dropPrivileges(*exec.Cmd, Config) error { return nil }
 
-// AllowServerUserThrough does nothing on this system.
-func AllowServerUserThrough(string) error { return nil }
+// AllowServerUserToTraverse does nothing on this system.
+func AllowServerUserToTraverse(string) error { return nil }

@@ -16,16 +16,16 @@ func TestStartNamesUnusableDirectory(t *testing.T) {
 	if err := os.MkdirAll(inside, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkReachable(inside); err != nil {
+	if err := checkServerUserCanTraverse(inside); err != nil {
 		t.Error(err)
 	}
 	if err := os.Chmod(closed, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkReachable(inside); err == nil || !strings.Contains(err.Error(), "chmod o+x "+closed) {
+	if err := checkServerUserCanTraverse(inside); err == nil || !strings.Contains(err.Error(), "chmod o+x "+closed) {
 		t.Errorf("got %v; want what to do", err)
 	}
-	if err := checkReachable(closed); err != nil {
+	if err := checkServerUserCanTraverse(closed); err != nil {
 		t.Errorf("the last directory is handed over: %v", err)
 	}
 }

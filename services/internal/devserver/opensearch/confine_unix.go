@@ -24,7 +24,7 @@ func dropPrivileges(child *exec.Cmd, cfg Config) error {
 		return nil
 	}
 	for _, dir := range []string{cfg.Home, cfg.Dir} {
-		if err := checkReachable(dir); err != nil {
+		if err := checkServerUserCanTraverse(dir); err != nil {
 			return err
 		}
 	}
@@ -32,8 +32,8 @@ func dropPrivileges(child *exec.Cmd, cfg Config) error {
 	return chownToServerUser(cfg.Dir)
 }
 
-// checkReachable returns an error if the unprivileged user cannot traverse the directories above dir.
-func checkReachable(dir string) error {
+// checkServerUserCanTraverse returns an error if the unprivileged user cannot traverse the directories above dir.
+func checkServerUserCanTraverse(dir string) error {
 	for above := filepath.Dir(dir); above != filepath.Dir(above); above = filepath.Dir(above) {
 		info, err := os.Stat(above)
 		if err != nil {
@@ -49,9 +49,9 @@ func checkReachable(dir string) error {
 	return nil
 }
 
-// AllowServerUserThrough allows the unprivileged user to traverse dir, if this process runs as root. Other users get no
-// access.
-func AllowServerUserThrough(dir string) error {
+// AllowServerUserToTraverse allows the unprivileged user to traverse dir, if this process runs as root. Other users get
+// no access.
+func AllowServerUserToTraverse(dir string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}

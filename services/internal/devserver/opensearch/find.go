@@ -8,14 +8,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver"
 )
 
-// Env is the environment variable for the path of the installation.
-const Env = "ENTAIL_OPENSEARCH"
+// InstallationEnv is the environment variable for the path of the installation.
+const InstallationEnv = "ENTAIL_OPENSEARCH"
 
-// FindInstallation returns the path of the installation: the value of [Env], or the first of [devserver.ProgramPaths]
-// with an installation.
+// FindInstallation returns the path of the installation: the value of [InstallationEnv], or the first of
+// [devserver.ProgramPaths] with an installation.
 func FindInstallation() (string, error) {
 	candidates := devserver.ProgramPaths("opensearch")
-	if path := os.Getenv(Env); path != "" {
+	if path := os.Getenv(InstallationEnv); path != "" {
 		candidates = []string{path}
 	}
 	for _, path := range candidates {
@@ -24,7 +24,7 @@ func FindInstallation() (string, error) {
 			return filepath.Abs(home)
 		}
 	}
-	return "", fmt.Errorf("OpenSearch is not at any of %q: run `make opensearch`, or set %s", candidates, Env)
+	return "", fmt.Errorf("OpenSearch is not at any of %q: run `make opensearch`, or set %s", candidates, InstallationEnv)
 }
 
 func isInstalled(home string) bool {

@@ -31,7 +31,7 @@ func createFakeInstallation(t *testing.T, home string) {
 }
 
 func TestFindInstallationInCheckout(t *testing.T) {
-	t.Setenv(Env, "")
+	t.Setenv(InstallationEnv, "")
 	t.Setenv(devserver.BinEnv, "")
 	root, home := t.TempDir(), filepath.Join(t.TempDir(), "cached")
 	createFakeInstallation(t, home)
@@ -58,7 +58,7 @@ func TestFindInstallationInCheckout(t *testing.T) {
 	if got, err := FindInstallation(); err != nil || got != resolved {
 		t.Errorf("got %q, %v; want %s", got, err, resolved)
 	}
-	t.Setenv(Env, filepath.Join(root, "elsewhere"))
+	t.Setenv(InstallationEnv, filepath.Join(root, "elsewhere"))
 	if _, err := FindInstallation(); err == nil || !strings.Contains(err.Error(), "elsewhere") {
 		t.Errorf("got %v; want where it is not", err)
 	}
@@ -75,14 +75,14 @@ func TestPrepareFilesKeepsCredentialsAcrossRestarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, same, err := prepareFiles(cfg, now.Add(lifetime/2))
+	again, same, err := prepareFiles(cfg, now.Add(certificateLifetime/2))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if same != password || !bytes.Equal(first.ca.Certificate, again.ca.Certificate) || !bytes.Equal(first.admin.Key, again.admin.Key) {
 		t.Error("a restart makes other credentials")
 	}
-	late, same, err := prepareFiles(cfg, now.Add(lifetime))
+	late, same, err := prepareFiles(cfg, now.Add(certificateLifetime))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestStartQuotesLogOfFailure(t *testing.T) {
 	}
 }
 
-func TestStartCanceledLeavesNoProcess(t *testing.T) {
+func TestCanceledStartDoesNotLeaveProcess(t *testing.T) {
 	home := createFakeJava(t, "exec sleep 600")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

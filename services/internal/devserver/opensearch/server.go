@@ -50,10 +50,10 @@ const productionCost = 12
 
 // Server is a running OpenSearch.
 type Server struct {
-	cfg      Config
-	known    *credentials
-	password string
-	child    *devserver.ChildProcess
+	cfg         Config
+	credentials *credentials
+	password    string
+	child       *devserver.ChildProcess
 }
 
 // Start starts OpenSearch and returns when it answers. The server ends with this process, even if this process is
@@ -64,7 +64,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 
 // MakeClassArchive creates the class data archive of an installation. It starts and stops a server in dir.
 func MakeClassArchive(ctx context.Context, home, dir string) error {
-	made := filepath.Join(dir, "tmp", archive)
+	made := filepath.Join(dir, "tmp", classArchiveFile)
 	s, err := startServer(ctx, Config{Home: home, Dir: dir, UnsafeCheapHashes: true}, classArchive(made))
 	if err != nil {
 		return err
@@ -76,11 +76,11 @@ func MakeClassArchive(ctx context.Context, home, dir string) error {
 	if err != nil {
 		return fmt.Errorf("making the archive of classes: %w\n%s", err, s.logTail())
 	}
-	scratch := filepath.Join(home, archive+".new")
+	scratch := filepath.Join(home, classArchiveFile+".new")
 	if err := os.WriteFile(scratch, data, 0o644); err != nil {
 		return fmt.Errorf("keeping the archive of classes: %w", err)
 	}
-	return os.Rename(scratch, filepath.Join(home, archive))
+	return os.Rename(scratch, filepath.Join(home, classArchiveFile))
 }
 
 func startServer(ctx context.Context, cfg Config, archived classArchive) (*Server, error) {
@@ -94,7 +94,7 @@ func startServer(ctx context.Context, cfg Config, archived classArchive) (*Serve
 		return nil, err
 	}
 	s := &Server{cfg: cfg}
-	if s.known, s.password, err = prepareFiles(cfg, time.Now()); err != nil {
+	if s.credentials, s.password, err = prepareFiles(cfg, time.Now()); err != nil {
 		return nil, err
 	}
 	if err := s.launchProcess(archived); err != nil {

@@ -24,15 +24,15 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// API is the HTTP API of one server.
-type API struct {
+// Client is the HTTP API of one server.
+type Client struct {
 	url    string
 	client *http.Client
 }
 
 // New returns an API. The transport must add everything else that a request needs, such as a token.
-func New(address string, transport http.RoundTripper) *API {
-	return &API{url: address, client: &http.Client{Transport: transport, CheckRedirect: refuseRedirect}}
+func New(address string, transport http.RoundTripper) *Client {
+	return &Client{url: address, client: &http.Client{Transport: transport, CheckRedirect: refuseRedirect}}
 }
 
 // refuseRedirect prevents redirects, because the token in the headers is only for this server.
@@ -46,7 +46,7 @@ type httpResponse struct {
 }
 
 // Interceptor returns an interceptor that makes the calls over HTTP. It must be the last interceptor.
-func (a *API) Interceptor() grpc.UnaryClientInterceptor {
+func (a *Client) Interceptor() grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, request, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 		if err := checkPathIDs(request); err != nil {
 			return status.Error(codes.InvalidArgument, err.Error())
@@ -55,9 +55,9 @@ func (a *API) Interceptor() grpc.UnaryClientInterceptor {
 		got, err := a.sendRequest(ctx, path.Base(method), message)
 		switch {
 		case err != nil:
-			return unansweredError(ctx, err)
+			return noAnswerError(ctx, err)
 		case got.code >= http.StatusMultipleChoices:
-			return got.refusalErr()
+			return got.grpcStatusError()
 		}
 		return got.decodeReply(reply)
 	}
@@ -102,7 +102,7 @@ func (a httpResponse) hasAnyField(message proto.Message) bool {
 }
 
 // sendRequest makes the call of a method. An error means that no server answered.
-func (a *API) sendRequest(ctx context.Context, method string, request proto.Message) (httpResponse, error) {
+func (a *Client) sendRequest(ctx context.Context, method string, request proto.Message) (httpResponse, error) {
 	r, err := a.newRequest(ctx, method, request)
 	if err != nil {
 		return httpResponse{}, err
@@ -118,7 +118,7 @@ func (a *API) sendRequest(ctx context.Context, method string, request proto.Mess
 
 // newRequest returns the HTTP request of a method. Some fields are in the path. The others are in the body, or in the
 // query of a method without a body.
-func (a *API) newRequest(ctx context.Context, method string, message proto.Message) (*http.Request, error) {
+func (a *Client) newRequest(ctx context.Context, method string, message proto.Message) (*http.Request, error) {
 	verb, target, hasBody := endpointOf(method)
 	if verb == "" {
 		return nil, status.Error(codes.Unimplemented, "the HTTP API has no such call")

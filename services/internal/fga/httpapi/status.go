@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// unansweredError returns the gRPC error of a call that got no answer or was not sent.
-func unansweredError(ctx context.Context, err error) error {
+// noAnswerError returns the gRPC error of a call that got no answer or was not sent.
+func noAnswerError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
 	}
@@ -26,9 +26,9 @@ func unansweredError(ctx context.Context, err error) error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// refusalErr returns the gRPC error for a response without success. It uses the code and message in the body only if
-// they come from OpenFGA.
-func (a httpResponse) refusalErr() error {
+// grpcStatusError returns the gRPC error for a response without success. It uses the code and message in the body only
+// if they come from OpenFGA.
+func (a httpResponse) grpcStatusError() error {
 	var told struct{ Code, Message string }
 	if json.Unmarshal(a.body, &told) != nil {
 		told.Code = ""

@@ -38,7 +38,7 @@ func TestErrorCodeSurvivesHTTP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = httpResponse{code: encoded.HTTPStatus(), body: body}.refusalErr()
+		err = httpResponse{code: encoded.HTTPStatus(), body: body}.grpcStatusError()
 		if status.Code(err) != want || want != codes.Unavailable && status.Convert(err).Message() != "why" {
 			t.Errorf("%s: %v, want %s", sent, err, want)
 		}
@@ -51,7 +51,7 @@ func TestHTTPStatusDecidesWithoutOpenFGACode(t *testing.T) {
 		413: codes.OutOfRange, 429: codes.ResourceExhausted, 502: codes.Unavailable,
 	} {
 		for _, body := range []string{"", "<html>", `{"code":"teapot","message":"whatever"}`, `{"code":5}`} {
-			err := httpResponse{code: code, body: []byte(body)}.refusalErr()
+			err := httpResponse{code: code, body: []byte(body)}.grpcStatusError()
 			if status.Code(err) != want || !strings.Contains(err.Error(), fmt.Sprint("HTTP status ", code)) || strings.Contains(err.Error(), "whatever") {
 				t.Errorf("%d %s: %v, want %s", code, body, err, want)
 			}
@@ -72,7 +72,7 @@ func TestRetryAfterIsPassedOn(t *testing.T) {
 			"not at all": {503, "", -1},
 		} {
 			got := time.Duration(-1)
-			for _, detail := range status.Convert(httpResponse{code: test.code, header: http.Header{"Retry-After": {test.after}}}.refusalErr()).Details() {
+			for _, detail := range status.Convert(httpResponse{code: test.code, header: http.Header{"Retry-After": {test.after}}}.grpcStatusError()).Details() {
 				got = detail.(*errdetails.RetryInfo).GetRetryDelay().AsDuration()
 			}
 			if got != test.want {
@@ -85,10 +85,10 @@ func TestRetryAfterIsPassedOn(t *testing.T) {
 func TestUnansweredCallReportsCause(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := unansweredError(t.Context(), errors.New("no route")); status.Code(err) != codes.Unavailable {
+	if err := noAnswerError(t.Context(), errors.New("no route")); status.Code(err) != codes.Unavailable {
 		t.Errorf("the network: %v", err)
 	}
-	if err := unansweredError(over, errors.New("no route")); status.Code(err) != codes.Canceled {
+	if err := noAnswerError(over, errors.New("no route")); status.Code(err) != codes.Canceled {
 		t.Errorf("the caller: %v", err)
 	}
 }

@@ -32,7 +32,7 @@ func (w *World) ChangeRandomly() {
 	case 6:
 		w.Groups = dropRandom(w, w.Groups)
 	case 7:
-		w.Things = dropRandom(w, w.Things)
+		w.Targets = dropRandom(w, w.Targets)
 	case 8:
 		w.Resources = dropRandom(w, w.Resources)
 	case 9:
@@ -46,7 +46,7 @@ func (w *World) ChangeRandomly() {
 	case 12, 13:
 		w.recreateRandomObject()
 	case 16:
-		if t := pickRandom(w, slices.DeleteFunc(slices.Clone(w.Things), func(t *TargetObject) bool { return t.Type != Project })); t != nil {
+		if t := pickRandom(w, slices.DeleteFunc(slices.Clone(w.Targets), func(t *TargetObject) bool { return t.Type != Project })); t != nil {
 			w.recordRandomOrganization(t)
 		}
 	case 14:
@@ -106,7 +106,7 @@ func (w *World) editResourceRandomly(p *iamv1alpha1.ProtectedResource) {
 
 // recreateRandomObject replaces an object by a new one with the same name.
 func (w *World) recreateRandomObject() {
-	u, g, t := pickRandom(w, w.Users), pickRandom(w, w.Groups), pickRandom(w, w.Things)
+	u, g, t := pickRandom(w, w.Users), pickRandom(w, w.Groups), pickRandom(w, w.Targets)
 	switch {
 	case u != nil && w.hasRandomChance(2):
 		u.ObjectMeta = w.newMeta("", u.Name)
@@ -135,7 +135,7 @@ func (w *World) markRandomDeleting() {
 	case 6:
 		setDeleting(pickRandom(w, w.Resources))
 	default:
-		setDeleting(pickRandom(w, w.Things))
+		setDeleting(pickRandom(w, w.Targets))
 	}
 }
 

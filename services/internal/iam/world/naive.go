@@ -144,12 +144,12 @@ func (n *NaiveAuthorizer) Allows(q Request) bool {
 	if n.isRequesterInactive(q) {
 		return false
 	}
-	if q.There && n.targetAt(bindingScope{q.Type, q.Namespace, q.Name}) == nil {
+	if q.RequireExists && n.targetAt(bindingScope{q.Type, q.Namespace, q.Name}) == nil {
 		return false
 	}
 	object := bindingScope{q.Type, q.Namespace, q.Name}
 	places := n.scopesOf(object)
-	if above := (bindingScope{q.ParentType, "", q.ParentName}); n.isParentCounted(object, above) {
+	if above := (bindingScope{q.ParentType, "", q.ParentName}); n.isRequestParentUsed(object, above) {
 		places = append(places, n.scopesOf(above)...)
 	}
 	return slices.ContainsFunc(n.world.Bindings, func(b *iamv1alpha1.PolicyBinding) bool {
@@ -158,9 +158,9 @@ func (n *NaiveAuthorizer) Allows(q Request) bool {
 	})
 }
 
-// isParentCounted reports whether the parent in a request counts: the object must be unknown, and its kind must be
+// isRequestParentUsed reports whether the parent in a request counts: the object must be unknown, and its kind must be
 // below the parent's kind.
-func (n *NaiveAuthorizer) isParentCounted(object, above bindingScope) bool {
+func (n *NaiveAuthorizer) isRequestParentUsed(object, above bindingScope) bool {
 	return object.typ != above.typ && n.kinds[above.typ] && n.isAtOrAbove(above.typ, object.typ) && (object.name == "" || n.targetAt(object) == nil)
 }
 
@@ -217,7 +217,7 @@ func (n *NaiveAuthorizer) ownersOf(t *TargetObject) (owners []bindingScope) {
 }
 
 func (n *NaiveAuthorizer) targetAt(p bindingScope) *TargetObject {
-	return FindFirst(n.world.Things, func(t *TargetObject) bool {
+	return FindFirst(n.world.Targets, func(t *TargetObject) bool {
 		return t.DeletionTimestamp == nil && t.Type == p.typ && t.Namespace == p.namespace && t.Name == p.name
 	})
 }

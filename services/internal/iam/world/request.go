@@ -17,8 +17,8 @@ type Request struct {
 	Groups        []string
 	// Name is empty for a request that names no object.
 	Permission, Type, Namespace, Name string
-	// There denies requests on an object that does not exist, as the endpoint of a project does.
-	There bool
+	// RequireExists denies requests on an object that does not exist, as the endpoint of a project does.
+	RequireExists bool
 	// ParentType and ParentName name the parent in the request. Both may be empty.
 	ParentType, ParentName string
 }
@@ -30,9 +30,9 @@ func (w *World) RandomRequest() Request {
 		Name: pickRandom(w, []string{"", "x", "y", "q"}),
 	}
 	if b := w.randomLikelyBinding(); b != nil && !w.hasRandomChance(10) {
-		w.aimAtBinding(&q, b)
+		w.setRequestFromBinding(&q, b)
 	}
-	if t := pickRandom(w, w.Things); t != nil && w.hasRandomChance(8) {
+	if t := pickRandom(w, w.Targets); t != nil && w.hasRandomChance(8) {
 		q.Type, q.Namespace, q.Name = t.Type, t.Namespace, t.Name
 	}
 	if w.hasRandomChance(2) {
@@ -42,9 +42,9 @@ func (w *World) RandomRequest() Request {
 		q.Namespace = ""
 	}
 	if q.Type == Project && q.Name != "" {
-		q.There = w.hasRandomChance(2)
+		q.RequireExists = w.hasRandomChance(2)
 	}
-	if t := pickRandom(w, w.Things); t != nil && w.hasRandomChance(3) {
+	if t := pickRandom(w, w.Targets); t != nil && w.hasRandomChance(3) {
 		q.ParentType, q.ParentName = t.Type, t.Name
 	}
 	return q
@@ -65,7 +65,7 @@ func (w *World) randomLikelyBinding() *iamv1alpha1.PolicyBinding {
 // hasTarget reports whether the target of a binding exists. A whole kind always exists.
 func (w *World) hasTarget(b *iamv1alpha1.PolicyBinding) bool {
 	on := b.Spec.ResourceSelector.ResourceRef
-	return on == nil || slices.ContainsFunc(w.Things, func(t *TargetObject) bool { return string(t.UID) == on.UID })
+	return on == nil || slices.ContainsFunc(w.Targets, func(t *TargetObject) bool { return string(t.UID) == on.UID })
 }
 
 // randomGrantedPermission returns a permission of a role, usually a registered one.
@@ -93,7 +93,7 @@ func (w *World) roleOf(b *iamv1alpha1.PolicyBinding) *iamv1alpha1.Role {
 	})
 }
 
-func (w *World) aimAtBinding(q *Request, b *iamv1alpha1.PolicyBinding) {
+func (w *World) setRequestFromBinding(q *Request, b *iamv1alpha1.PolicyBinding) {
 	switch s := pickRandom(w, b.Spec.Subjects); {
 	case s.Kind == "User":
 		q.User = s.Name
@@ -125,7 +125,7 @@ func (w *World) aimAtBinding(q *Request, b *iamv1alpha1.PolicyBinding) {
 // randomTargetBelow returns an object of a type, usually one that is owned by the target or is in a namespace with the
 // target's name.
 func (w *World) randomTargetBelow(typ string, on *iamv1alpha1.ResourceReference) *TargetObject {
-	all := slices.DeleteFunc(slices.Clone(w.Things), func(t *TargetObject) bool { return t.Type != typ })
+	all := slices.DeleteFunc(slices.Clone(w.Targets), func(t *TargetObject) bool { return t.Type != typ })
 	near := slices.DeleteFunc(slices.Clone(all), func(t *TargetObject) bool {
 		return t.Namespace != on.Name && !slices.ContainsFunc(t.OwnerReferences, func(o metav1.OwnerReference) bool {
 			return o.Kind == on.Kind && (on.Name == "" || o.Name == on.Name)

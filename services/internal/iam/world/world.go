@@ -18,18 +18,18 @@ import (
 type World struct {
 	Random *rand.Rand
 
-	// Trust makes bindings on objects of the kind Unfollowed take effect, even if the objects do not exist.
-	Trust bool
+	// TrustUnfollowed makes bindings on objects of the kind Unfollowed take effect, even if the objects do not exist.
+	TrustUnfollowed bool
 
-	made        int
-	Resources   []*iamv1alpha1.ProtectedResource
-	Roles       []*iamv1alpha1.Role
-	Bindings    []*iamv1alpha1.PolicyBinding
-	Users       []*iamv1alpha1.User
-	Accounts    []*iamv1alpha1.ServiceAccount
-	Groups      []*iamv1alpha1.Group
-	Memberships []*iamv1alpha1.GroupMembership
-	Things      []*TargetObject
+	createdObjects int
+	Resources      []*iamv1alpha1.ProtectedResource
+	Roles          []*iamv1alpha1.Role
+	Bindings       []*iamv1alpha1.PolicyBinding
+	Users          []*iamv1alpha1.User
+	Accounts       []*iamv1alpha1.ServiceAccount
+	Groups         []*iamv1alpha1.Group
+	Memberships    []*iamv1alpha1.GroupMembership
+	Targets        []*TargetObject
 }
 
 // TargetObject is an object of a kind that can be registered.
@@ -46,12 +46,12 @@ type TargetObject struct {
 const (
 	Organization = "resourcemanager.miloapis.com/Organization"
 	Project      = "resourcemanager.miloapis.com/Project"
-	// Unfollowed is the kind that is not watched in worlds with [World.Trust].
+	// Unfollowed is the kind that is not watched in worlds with [World.TrustUnfollowed].
 	Unfollowed = "b.example/Alone"
 )
 
 // IsTrusted reports whether bindings on objects of a type take effect even if the objects do not exist.
-func (w *World) IsTrusted(typ string) bool { return w.Trust && typ == Unfollowed }
+func (w *World) IsTrusted(typ string) bool { return w.TrustUnfollowed && typ == Unfollowed }
 
 // AsProject returns the object as a Project, or nil for another type.
 func (t *TargetObject) AsProject() *resourcemanagerv1alpha1.Project {
@@ -85,7 +85,7 @@ func worldKinds() []worldKind {
 
 // NewRandom returns a world. Equal seeds give equal worlds.
 func NewRandom(seed uint64) *World {
-	w := &World{Random: rand.New(rand.NewPCG(seed, seed)), Trust: seed%2 == 1}
+	w := &World{Random: rand.New(rand.NewPCG(seed, seed)), TrustUnfollowed: seed%2 == 1}
 	for _, kind := range worldKinds() {
 		if !w.hasRandomChance(8) {
 			w.addRandomResource(kind)
@@ -113,7 +113,7 @@ func NewRandom(seed uint64) *World {
 	for range 24 {
 		w.addRandomTarget()
 	}
-	for _, t := range w.Things {
+	for _, t := range w.Targets {
 		if t.Type == Project && !w.hasRandomChance(5) {
 			w.recordRandomOrganization(t)
 		}
@@ -134,17 +134,17 @@ func pickRandom[T any](w *World, of []T) (t T) {
 }
 
 func (w *World) newMeta(namespace, name string) metav1.ObjectMeta {
-	w.made++
+	w.createdObjects++
 	return metav1.ObjectMeta{
-		Namespace: namespace, Name: name, UID: types.UID(fmt.Sprintf("uid-%d", w.made)), Generation: 1,
-		CreationTimestamp: metav1.NewTime(time.Unix(int64(w.made), 0)),
+		Namespace: namespace, Name: name, UID: types.UID(fmt.Sprintf("uid-%d", w.createdObjects)), Generation: 1,
+		CreationTimestamp: metav1.NewTime(time.Unix(int64(w.createdObjects), 0)),
 	}
 }
 
 // randomUIDMostlyRight returns the UID of an object, or rarely a wrong one.
 func (w *World) randomUIDMostlyRight(m metav1.ObjectMeta) string {
 	if w.hasRandomChance(12) {
-		return fmt.Sprintf("uid-%d", w.Random.IntN(w.made+1))
+		return fmt.Sprintf("uid-%d", w.Random.IntN(w.createdObjects+1))
 	}
 	return string(m.UID)
 }
@@ -172,7 +172,7 @@ func (w *World) randomPermission() string {
 }
 
 func (w *World) addRandomResource(kind worldKind) {
-	p := &iamv1alpha1.ProtectedResource{ObjectMeta: w.newMeta("", fmt.Sprintf("resource-%d", w.made))}
+	p := &iamv1alpha1.ProtectedResource{ObjectMeta: w.newMeta("", fmt.Sprintf("resource-%d", w.createdObjects))}
 	group, name, _ := strings.Cut(kind.typ, "/")
 	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = group, name, kind.plural, w.randomVerbs()
 	parents := slices.Clone(kind.parents)
@@ -221,7 +221,7 @@ func (w *World) addRandomGroup() {
 }
 
 func (w *World) addRandomMembership() {
-	m := &iamv1alpha1.GroupMembership{ObjectMeta: w.newMeta(w.randomNamespace(), fmt.Sprintf("m-%d", w.made))}
+	m := &iamv1alpha1.GroupMembership{ObjectMeta: w.newMeta(w.randomNamespace(), fmt.Sprintf("m-%d", w.createdObjects))}
 	m.Spec.UserRef.Name, m.Spec.GroupRef.Name, m.Spec.GroupRef.Namespace = "alice", "staff", w.randomNamespace()
 	if u := pickRandom(w, w.Users); u != nil {
 		m.Spec.UserRef.Name = u.Name
@@ -261,7 +261,7 @@ func (w *World) addRandomTarget() {
 	if strings.HasSuffix(kind.typ, "/Namespace") {
 		name = w.randomNamespace()
 	}
-	if slices.ContainsFunc(w.Things, func(t *TargetObject) bool { return t.Type == kind.typ && t.Namespace == namespace && t.Name == name }) {
+	if slices.ContainsFunc(w.Targets, func(t *TargetObject) bool { return t.Type == kind.typ && t.Namespace == namespace && t.Name == name }) {
 		return
 	}
 	t := &TargetObject{ObjectMeta: w.newMeta(namespace, name), Type: kind.typ, Organization: pickRandom(w, []string{"x", "y", "z:1"})}
@@ -275,12 +275,12 @@ func (w *World) addRandomTarget() {
 		}
 	}
 	w.recordRandomOrganization(t)
-	w.Things = append(w.Things, t)
+	w.Targets = append(w.Targets, t)
 }
 
 // recordRandomOrganization sets the organization in the status of a project, sometimes a wrong one.
 func (w *World) recordRandomOrganization(t *TargetObject) {
-	if o := FindFirst(w.Things, func(o *TargetObject) bool { return o.Type == Organization && o.Name == t.Organization }); o != nil && !w.hasRandomChance(6) {
+	if o := FindFirst(w.Targets, func(o *TargetObject) bool { return o.Type == Organization && o.Name == t.Organization }); o != nil && !w.hasRandomChance(6) {
 		t.Recorded = &resourcemanagerv1alpha1.ProjectOrganization{
 			Name: pickRandom(w, []string{o.Name, o.Name, o.Name, "x"}),
 			UID:  w.randomUIDMostlyRight(o.ObjectMeta),
@@ -290,15 +290,15 @@ func (w *World) recordRandomOrganization(t *TargetObject) {
 
 // randomOwner returns an object, usually one of a parent kind.
 func (w *World) randomOwner(kind worldKind) *TargetObject {
-	likely := slices.DeleteFunc(slices.Clone(w.Things), func(t *TargetObject) bool { return !slices.Contains(kind.parents, t.Type) })
+	likely := slices.DeleteFunc(slices.Clone(w.Targets), func(t *TargetObject) bool { return !slices.Contains(kind.parents, t.Type) })
 	if w.hasRandomChance(4) {
-		likely = w.Things
+		likely = w.Targets
 	}
 	return pickRandom(w, likely)
 }
 
 func (w *World) addRandomBinding() {
-	b := &iamv1alpha1.PolicyBinding{ObjectMeta: w.newMeta(w.randomNamespace(), fmt.Sprintf("b-%d", w.made))}
+	b := &iamv1alpha1.PolicyBinding{ObjectMeta: w.newMeta(w.randomNamespace(), fmt.Sprintf("b-%d", w.createdObjects))}
 	b.Spec.RoleRef.Name = "role-9"
 	if r := pickRandom(w, w.Roles); r != nil {
 		b.Spec.RoleRef.Name, b.Spec.RoleRef.Namespace = r.Name, r.Namespace
@@ -307,7 +307,7 @@ func (w *World) addRandomBinding() {
 		}
 	}
 	b.Spec.Subjects = w.randomSubjects()
-	t := pickRandom(w, w.Things)
+	t := pickRandom(w, w.Targets)
 	if t == nil || w.hasRandomChance(4) {
 		group, kind, _ := strings.Cut(pickRandom(w, worldKinds()).typ, "/")
 		b.Spec.ResourceSelector.ResourceKind = &iamv1alpha1.ResourceKind{APIGroup: group, Kind: kind}
@@ -351,8 +351,8 @@ func TokenGroups() []string {
 }
 
 // FindFirst returns the first element for which the function returns true, or the zero value.
-func FindFirst[T any](in []T, is func(T) bool) (t T) {
-	if i := slices.IndexFunc(in, is); i >= 0 {
+func FindFirst[T any](in []T, matches func(T) bool) (t T) {
+	if i := slices.IndexFunc(in, matches); i >= 0 {
 		t = in[i]
 	}
 	return t

@@ -156,7 +156,7 @@ func TestIdentifyRepeatsForNewConnection(t *testing.T) {
 }
 
 // The client follows no redirects.
-func TestClientFollowsNoRedirect(t *testing.T) {
+func TestClientDoesNotFollowRedirect(t *testing.T) {
 	var elsewhere atomic.Int64
 	other := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 	defer other.Close()
@@ -325,7 +325,7 @@ func TestListRefusesTruncatedAnswer(t *testing.T) {
 	}
 }
 
-func TestRefusalNamesTheWrongValue(t *testing.T) {
+func TestRefusalNamesWrongValue(t *testing.T) {
 	err := answerToError(http.StatusBadRequest, []byte(`{"status":"error","reason":"Wrong datatype","Masked field not valid: a::NOSUCH":"NOSUCH not available"}`))
 	if want := "OpenSearch answers 400: Wrong datatype: Masked field not valid: a::NOSUCH (NOSUCH not available)"; err.Error() != want {
 		t.Errorf("got %s, want %s", err, want)

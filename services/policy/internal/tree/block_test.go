@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func budget() *ParseBudget { return &ParseBudget{Depth: 32, Nodes: 1 << 20, General: 1 << 20} }
+func budget() *ParseBudget { return &ParseBudget{Depth: 32, Nodes: 1 << 20, LibraryBytes: 1 << 20} }
 
 // dump writes a node with its positions.
 func dump(n Node) string {
@@ -37,7 +37,7 @@ func scan(text string) (Node, bool) {
 }
 
 func library(text string) (Node, error) {
-	return parseGeneral(text, 1, budget(), &blockScanner{text: text})
+	return parseWithLibrary(text, 1, budget(), &blockScanner{text: text})
 }
 
 func plainDocuments() []string {
@@ -91,7 +91,7 @@ func oddDocuments() []string {
 	}
 }
 
-func TestSyntaxErrorsNameTheLineAndColumn(t *testing.T) {
+func TestSyntaxErrorsNameLineAndColumn(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		text, place, hint string

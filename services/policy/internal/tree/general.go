@@ -8,16 +8,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parseGeneral uses the YAML library to read a document that the scanner declined.
-func parseGeneral(text string, line int, budget *ParseBudget, declined *blockScanner) (Node, error) {
-	if len(text) > budget.General {
+// parseWithLibrary uses the YAML library to read a document that the scanner declined.
+func parseWithLibrary(text string, line int, budget *ParseBudget, declined *blockScanner) (Node, error) {
+	if len(text) > budget.LibraryBytes {
 		return Node{}, &ParseError{
 			Line: int32(line), Column: 1, Limit: true,
 			Message: "the file uses more of YAML than plain block lists and mappings, and is too large for that",
 			Hint:    "write one key or item a line, without anchors, flow style and texts of several lines, or split the policy",
 		}
 	}
-	budget.General -= len(text)
+	budget.LibraryBytes -= len(text)
 	if strings.HasPrefix(text, "%YAML 1.2") {
 		// The library reads YAML 1.2, but rejects this directive.
 		text = "#" + text[1:]

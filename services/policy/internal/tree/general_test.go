@@ -12,7 +12,7 @@ func TestAliasesAreCountedBeforeConversion(t *testing.T) {
 		text += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), i)
 	}
 	made := testing.AllocsPerRun(1, func() {
-		if _, err := ParseDocument(text, 1, &ParseBudget{Depth: 32, Nodes: 3_000_000, General: 1 << 20}); err == nil {
+		if _, err := ParseDocument(text, 1, &ParseBudget{Depth: 32, Nodes: 3_000_000, LibraryBytes: 1 << 20}); err == nil {
 			t.Error("it was read")
 		}
 	})

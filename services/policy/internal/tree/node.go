@@ -48,8 +48,8 @@ type ParseBudget struct {
 	Depth int
 	// Nodes is the remaining number of nodes. An alias counts each time that it is used.
 	Nodes int
-	// General is the remaining number of bytes for the YAML library.
-	General int
+	// LibraryBytes is the remaining number of bytes for the YAML library.
+	LibraryBytes int
 }
 
 // ParseError is the reason why a document cannot be read, with its place.
@@ -87,7 +87,7 @@ func ParseDocument(text string, line int, budget *ParseBudget) (Node, error) {
 	case b.limit != nil:
 		return Node{}, b.limit
 	case !ok:
-		return parseGeneral(text, line, budget, &b)
+		return parseWithLibrary(text, line, budget, &b)
 	}
 	budget.Nodes = b.nodes
 	return root, nil

@@ -64,7 +64,7 @@ func foreign(name string) *corev1alpha1.AuthorizationModel {
 	return &corev1alpha1.AuthorizationModel{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-func TestPlanModelsCreatesAndDeletes(t *testing.T) {
+func TestDecideModelsCreatesAndDeletesModels(t *testing.T) {
 	t.Parallel()
 	c := simulatedCluster{}
 	c.do(c.plan([]plan.WantedModel{widgets("a.example.com")}))
@@ -88,7 +88,7 @@ func TestPlanModelsCreatesAndDeletes(t *testing.T) {
 	}
 }
 
-func TestPlanModelsKeepsNamesOfOthers(t *testing.T) {
+func TestDecideModelsKeepsNamesOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		has    simulatedCluster
@@ -116,7 +116,7 @@ func TestPlanModelsKeepsNamesOfOthers(t *testing.T) {
 	}
 }
 
-func TestPlanModelsKeepsNameOfFirstGroup(t *testing.T) {
+func TestDecideModelsKeepsNameOfFirstGroup(t *testing.T) {
 	t.Parallel()
 	c := simulatedCluster{}
 	c.do(c.plan([]plan.WantedModel{widgets("b.com")}))
@@ -130,7 +130,7 @@ func TestPlanModelsKeepsNameOfFirstGroup(t *testing.T) {
 	}
 }
 
-func TestPlanModelsRecreatesDeletedModel(t *testing.T) {
+func TestDecideModelsRecreatesDeletedModel(t *testing.T) {
 	t.Parallel()
 	c := simulatedCluster{}
 	c.do(c.plan([]plan.WantedModel{widgets("a.com")}))
@@ -147,7 +147,7 @@ func TestPlanModelsRecreatesDeletedModel(t *testing.T) {
 	}
 }
 
-func TestPlanModelsDeletesNothingWhileIncomplete(t *testing.T) {
+func TestDecideModelsDoesNotDeleteWhileIncomplete(t *testing.T) {
 	t.Parallel()
 	c := simulatedCluster{}
 	c.do(c.plan([]plan.WantedModel{exportedAPIs(widgets("a.com"), "c/one"), exportedAPIs(widgets("b.com"), "c/two")}))
@@ -156,7 +156,7 @@ func TestPlanModelsDeletesNothingWhileIncomplete(t *testing.T) {
 	}
 }
 
-func TestPlanModelsReportsInvalidNameOnObject(t *testing.T) {
+func TestDecideModelsReportsInvalidNameOnObject(t *testing.T) {
 	t.Parallel()
 	bad := plan.WantedModel{Resource: plan.APIResource{Group: "3d.com", Plural: "things", Singular: "thing"}, Store: corev1alpha1.StoreRef{Name: "demo"}}
 	c := simulatedCluster{}
@@ -172,7 +172,7 @@ func TestPlanModelsReportsInvalidNameOnObject(t *testing.T) {
 	}
 }
 
-func TestPlanModelsIsDeterministicAndIdempotent(t *testing.T) {
+func TestDecideModelsIsDeterministicAndIdempotent(t *testing.T) {
 	t.Parallel()
 	resource := rapid.Custom(func(t *rapid.T) plan.WantedModel {
 		return plan.WantedModel{

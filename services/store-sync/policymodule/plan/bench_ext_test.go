@@ -30,7 +30,7 @@ func letters(i int) string {
 	return string([]byte{'a' + byte(i/26/26%26), 'a' + byte(i/26%26), 'a' + byte(i%26)})
 }
 
-func BenchmarkPlan100Documents(b *testing.B) {
+func BenchmarkDecideDocuments100(b *testing.B) {
 	for name, edit := range map[string]func(w *simulatedStore){
 		"in step": func(*simulatedStore) {},
 		"one is edited": func(w *simulatedStore) {

@@ -20,7 +20,7 @@ actionBindings: [{actionName: look, typeName: upper, conditions: [{relationshipA
 `
 )
 
-func TestPlanDocumentsNarrowerGrantRemovesNothingOfOthers(t *testing.T) {
+func TestDecideDocumentsNarrowerGrantDoesNotRemovePartsOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ was, is, finding string }{
 		"fewer may own it":         {", {name: righty}]", "]", ""},

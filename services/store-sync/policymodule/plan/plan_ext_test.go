@@ -183,7 +183,7 @@ func whole() map[string]string {
 	return map[string]string{"a/tenant": "tenant", "b/project": "project", "c/lb": "loadbalancer", "d/owners": "", "roles": "role user"}
 }
 
-func TestPlanDocumentsIsIndependentOfOrder(t *testing.T) {
+func TestDecideDocumentsIsIndependentOfOrder(t *testing.T) {
 	t.Parallel()
 	parts := map[string]string{"a/tenant": tenant, "b/project": project, "c/lb": lb, "d/owners": owners}
 	rapid.Check(t, func(r *rapid.T) {
@@ -199,7 +199,7 @@ func TestPlanDocumentsIsIndependentOfOrder(t *testing.T) {
 	})
 }
 
-func TestPlanDocumentsDefersMissingReferences(t *testing.T) {
+func TestDecideDocumentsDefersMissingReferences(t *testing.T) {
 	t.Parallel()
 	w := newSimulatedStore(t)
 	w.say("b/project", project)
@@ -212,7 +212,7 @@ func TestPlanDocumentsDefersMissingReferences(t *testing.T) {
 	w.expectLive(map[string]string{"a/tenant": "tenant", "b/project": "project"})
 }
 
-func TestPlanDocumentsRefusesLaterConflict(t *testing.T) {
+func TestDecideDocumentsRefusesLaterConflict(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	w.say("Z/usurper", tenant) // Its name sorts before the live ones.
@@ -223,7 +223,7 @@ func TestPlanDocumentsRefusesLaterConflict(t *testing.T) {
 	w.expectLive(want)
 }
 
-func TestPlanDocumentsKeepsOlderOfTwoNewDocuments(t *testing.T) {
+func TestDecideDocumentsKeepsOlderOfTwoNewDocuments(t *testing.T) {
 	t.Parallel()
 	w := newSimulatedStore(t)
 	w.say("z/first", tenant)
@@ -232,7 +232,7 @@ func TestPlanDocumentsKeepsOlderOfTwoNewDocuments(t *testing.T) {
 	w.expectLive(map[string]string{"z/first": "tenant"})
 }
 
-func TestPlanDocumentsInvalidDocumentBlocksNoOther(t *testing.T) {
+func TestDecideDocumentsInvalidDocumentDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	thing := func(name, prefix, up string) string {
 		return fmt.Sprintf("resourceTypes: [{name: %s, idPrefix: %s, relationships: [{relation: up, targetTypes: [{name: %s}]}]}]\n", name, prefix, up)
@@ -246,7 +246,7 @@ func TestPlanDocumentsInvalidDocumentBlocksNoOther(t *testing.T) {
 	w.expectLive(map[string]string{"s/b": "alpha", "s/c": "gamma", "s/d": "beta"})
 }
 
-func TestPlanDocumentsInvalidEditKeepsLiveText(t *testing.T) {
+func TestDecideDocumentsInvalidEditKeepsLiveText(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	w.say("c/lb", strings.ReplaceAll(lb, "relation: owner, actionName", "relation: nowhere, actionName"))
@@ -264,7 +264,7 @@ func TestPlanDocumentsInvalidEditKeepsLiveText(t *testing.T) {
 	}
 }
 
-func TestPlanDocumentsRemovesUnusedElements(t *testing.T) {
+func TestDecideDocumentsRemovesUnusedElements(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	delete(w.documents, "c/lb")
@@ -277,7 +277,7 @@ func TestPlanDocumentsRemovesUnusedElements(t *testing.T) {
 	w.expectLive(nil)
 }
 
-func TestPlanDocumentsAcceptsJointChange(t *testing.T) {
+func TestDecideDocumentsAcceptsJointChange(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	for name, text := range map[string]string{"a/tenant": tenant, "b/project": project, "d/owners": owners} {
@@ -289,7 +289,7 @@ func TestPlanDocumentsAcceptsJointChange(t *testing.T) {
 	w.expectLive(want)
 }
 
-func TestPlanDocumentsOmitsTypesOfStore(t *testing.T) {
+func TestDecideDocumentsOmitsTypesOfStore(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		core  []string
@@ -330,7 +330,7 @@ func TestPlanDocumentsOmitsTypesOfStore(t *testing.T) {
 	}
 }
 
-func TestPlanDocumentsTypeTakenByStoreBlocksNoOther(t *testing.T) {
+func TestDecideDocumentsTypeTakenByStoreDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	w.core = []string{"project"}
@@ -347,7 +347,7 @@ func TestPlanDocumentsTypeTakenByStoreBlocksNoOther(t *testing.T) {
 	w.expectLive(want)
 }
 
-func TestPlanDocumentsBoundsDocument(t *testing.T) {
+func TestDecideDocumentsBoundsSizeOfDocument(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	long := new(iaplv1alpha1.Policy)
@@ -363,7 +363,7 @@ func TestPlanDocumentsBoundsDocument(t *testing.T) {
 	w.expectLive(whole())
 }
 
-func TestPlanDocumentsRepairsEditedModel(t *testing.T) {
+func TestDecideDocumentsRepairsEditedModel(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	spoiled := 0
@@ -411,7 +411,7 @@ func TestModelNamesAreUniqueAndValid(t *testing.T) {
 }
 
 // This test plays random histories of a few services that depend on each other.
-func TestPlanDocumentsKeepsLivePolicyValidInRandomHistories(t *testing.T) {
+func TestDecideDocumentsKeepsLivePolicyValidInRandomHistories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		w := newSimulatedStore(t)

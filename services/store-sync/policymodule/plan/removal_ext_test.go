@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestPlanDocumentsRemovalCutsDependents(t *testing.T) {
+func TestDecideDocumentsRemovalCutsDependents(t *testing.T) {
 	t.Parallel()
 	const unknown = "spec.resourceTypes[0].relationships[0].targetTypes[0]: E-UNKNOWN-TYPE"
 	w := registered(t)
@@ -23,7 +23,7 @@ func TestPlanDocumentsRemovalCutsDependents(t *testing.T) {
 	w.expectText("d/owners", owners)
 }
 
-func TestPlanDocumentsRefusesAdditionThatBreaksOthers(t *testing.T) {
+func TestDecideDocumentsRefusesAdditionThatBreaksOthers(t *testing.T) {
 	t.Parallel()
 	w := newSimulatedStore(t)
 	w.say("a/giver", giver)
@@ -44,7 +44,7 @@ actionBindings: [{actionName: x_get, typeName: box, conditions: [{roleBinding: {
 `
 )
 
-func TestPlanDocumentsNewDocumentCannotBlockRemoval(t *testing.T) {
+func TestDecideDocumentsNewDocumentCannotBlockRemoval(t *testing.T) {
 	t.Parallel()
 	w := newSimulatedStore(t)
 	w.say("s/a", orgs+orgBinding)
@@ -57,7 +57,7 @@ func TestPlanDocumentsNewDocumentCannotBlockRemoval(t *testing.T) {
 	w.expectText("s/b", strings.Replace(boxes, ", {relationshipAction: {relation: parent, actionName: x_get}}", "", 1))
 }
 
-func TestPlanDocumentsAcceptsNarrowerUnion(t *testing.T) {
+func TestDecideDocumentsAcceptsNarrowerUnion(t *testing.T) {
 	t.Parallel()
 	union := `resourceTypes: [{name: org, idPrefix: idntorg}, {name: unit, idPrefix: idntuni}]
 unions: [{name: all, resourceTypes: [{name: unit}, {name: org}]}]
@@ -76,7 +76,7 @@ actionBindings: [{actionName: x_get, typeName: all, conditions: [{roleBinding: {
 	w.expectText("s/b", strings.Replace(boxes, ", {relationshipAction: {relation: parent, actionName: x_get}}", "", 1))
 }
 
-func TestPlanDocumentsKeepsUnionOfInvalidDocument(t *testing.T) {
+func TestDecideDocumentsKeepsUnionOfInvalidDocument(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	w.say("d/owners", strings.Replace(owners, "{name: tenant}", "{name: tenant}, {name: nope}", 1))
@@ -90,7 +90,7 @@ func TestPlanDocumentsKeepsUnionOfInvalidDocument(t *testing.T) {
 	}
 }
 
-func TestPlanDocumentsDropsWhatInvalidTextNoLongerMentions(t *testing.T) {
+func TestDecideDocumentsDropsElementsMissingInInvalidText(t *testing.T) {
 	t.Parallel()
 	w := newSimulatedStore(t)
 	w.say("s/a", orgs+orgBinding+"unions: [{name: all, resourceTypes: [{name: org}]}]\n")
@@ -100,7 +100,7 @@ func TestPlanDocumentsDropsWhatInvalidTextNoLongerMentions(t *testing.T) {
 	w.expectText("s/a", "resourceTypes: [{name: org, idPrefix: idntorg}]\n")
 }
 
-func TestPlanDocumentsRemovesDeletedDocument(t *testing.T) {
+func TestDecideDocumentsRemovesDeletedDocument(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	delete(w.documents, "a/tenant")
@@ -117,7 +117,7 @@ func TestPlanDocumentsRemovesDeletedDocument(t *testing.T) {
 }
 
 // The union has the present parent and one without the action, so the edit only adds a parent.
-func TestPlanDocumentsRefusesParentUnionThatBreaksOthers(t *testing.T) {
+func TestDecideDocumentsRefusesParentUnionThatBreaksOthers(t *testing.T) {
 	t.Parallel()
 	const (
 		places = "resourceTypes: [{name: box, idPrefix: idntbox}, {name: doc, idPrefix: idntdoc}]\n" +
@@ -139,7 +139,7 @@ func TestPlanDocumentsRefusesParentUnionThatBreaksOthers(t *testing.T) {
 
 // Document b is refused in the first round, because it is tried together with a mistake in a. In the meantime the
 // younger document c takes the name that b declares.
-func TestMakePrefersOlderDocumentThatAnothersMistakeDelayed(t *testing.T) {
+func TestDecideDocumentsPrefersOlderDocumentDelayedByOthersMistake(t *testing.T) {
 	t.Parallel()
 	const use = "actions: [{name: use}]\n"
 	w := newSimulatedStore(t)
@@ -153,7 +153,7 @@ func TestMakePrefersOlderDocumentThatAnothersMistakeDelayed(t *testing.T) {
 
 // A refused edit binds the same action in another way: on a member of the union, or on a union with the type. The edit
 // may also declare the union, or make it smaller.
-func TestMakeKeepsBindingThatARefusedEditWritesOtherwise(t *testing.T) {
+func TestDecideDocumentsKeepsBindingThatRefusedEditChanges(t *testing.T) {
 	t.Parallel()
 	const (
 		types   = "resourceTypes: [{name: org, idPrefix: idntorg}, {name: unit, idPrefix: idntuni}]\nunions: [{name: all, resourceTypes: [{name: unit}, {name: org}]}, {name: part, resourceTypes: [{name: unit}, {name: org}]}]\nactions: [{name: x_get}]\n"

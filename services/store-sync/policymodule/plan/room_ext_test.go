@@ -19,7 +19,7 @@ func documentWithManyTypes(types int) string {
 	return text.String()
 }
 
-func TestPlanDocumentsRefusesNewestOverBudget(t *testing.T) {
+func TestDecideDocumentsRefusesNewestOverBudget(t *testing.T) {
 	t.Parallel()
 	w := newSimulatedStore(t)
 	w.room = &plan.ModelBudget{Types: 10, Bytes: 100_000}
@@ -32,7 +32,7 @@ func TestPlanDocumentsRefusesNewestOverBudget(t *testing.T) {
 	w.expectLive(map[string]string{"a/first": "greedy0", "c/late": "late"})
 }
 
-func TestPlanDocumentsKeepsLiveTextsWithoutRoom(t *testing.T) {
+func TestDecideDocumentsKeepsLiveTextsWithoutRoom(t *testing.T) {
 	t.Parallel()
 	w := newSimulatedStore(t)
 	w.say("a/first", documentWithManyTypes(4))
@@ -62,7 +62,7 @@ func documentWithManyBindings() string {
 	return text.String()
 }
 
-func TestPlanDocumentsRefusesHugeModelEarly(t *testing.T) {
+func TestDecideDocumentsRefusesHugeModelEarly(t *testing.T) {
 	for name, room := range map[string]*plan.ModelBudget{"where the room is known": {Types: 100, Bytes: 256 << 10}, "where it is not": nil} {
 		w := newSimulatedStore(t)
 		w.room = room

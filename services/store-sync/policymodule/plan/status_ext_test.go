@@ -23,7 +23,7 @@ func TestStatusCountsUnlistedErrors(t *testing.T) {
 	}
 }
 
-func TestStatusNamesNoFieldForAFindingAboutTheWhole(t *testing.T) {
+func TestStatusDoesNotNameFieldForFindingAboutWholeDocument(t *testing.T) {
 	v := plan.DocumentValidation{Errors: 1, Findings: []iaplv1alpha1.Finding{{Code: "E-OPTION", Message: "no roles", Hint: "annotate the Store"}}}
 	status := plan.DesiredStatus(new(iaplv1alpha1.PolicyDocument), v, moduleplan.Verdict{})
 	if text, err := json.Marshal(status.Fields); err != nil || !strings.Contains(string(text), `"message":"E-OPTION no roles: annotate the Store"`) {
@@ -31,7 +31,7 @@ func TestStatusNamesNoFieldForAFindingAboutTheWhole(t *testing.T) {
 	}
 }
 
-func TestStatusOfAValidDocumentWaitsForItsModule(t *testing.T) {
+func TestStatusOfValidDocumentWaitsForItsModule(t *testing.T) {
 	status := plan.DesiredStatus(new(iaplv1alpha1.PolicyDocument), plan.DocumentValidation{}, moduleplan.Verdict{})
 	if text, err := json.Marshal(status.Fields); err != nil || !strings.Contains(string(text), `"reason":"Pending"`) || status.Outcome != eventv1.Outcome_OUTCOME_PENDING {
 		t.Errorf("the status is %s (%v), outcome %s", text, err, status.Outcome)

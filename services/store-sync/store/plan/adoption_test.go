@@ -143,7 +143,7 @@ func TestCleanupKeepsForeignStore(t *testing.T) {
 	}
 }
 
-func TestDeletionWithoutStoreDeletesNothing(t *testing.T) {
+func TestDeletionWithoutStoreDoesNotDeleteTuples(t *testing.T) {
 	w := newSimulatedStore(makeStoreYounger, exists("demo"))
 	w.pass(1) // It has its finalizer and has read nothing yet.
 	deleting(w)

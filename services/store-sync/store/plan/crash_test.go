@@ -145,7 +145,7 @@ func TestRejectedModuleIsLiveAfterFix(t *testing.T) {
 	}
 }
 
-func TestBrokenCoreBlocksNoOther(t *testing.T) {
+func TestBrokenCoreModuleDoesNotBlockOthers(t *testing.T) {
 	w := newSimulatedStore(withModules(dsl("folder")), inStep, edit(typo))
 	late := module("late", dsl("group"))
 	w.modules = append(w.modules, late)
@@ -195,7 +195,7 @@ func TestDigestNamesLiveTextAndFirstModel(t *testing.T) {
 	expect("in another store", true, 0)
 }
 
-func TestTupleConditionsCauseNoWrite(t *testing.T) {
+func TestTupleConditionsDoNotCauseWrite(t *testing.T) {
 	w := newSimulatedStore(inStep)
 	meta.SetStatusCondition(&w.store.Status.Conditions, metav1.Condition{
 		Type: corev1alpha1.TuplesSynced, Status: metav1.ConditionFalse, Reason: corev1alpha1.Syncing, ObservedGeneration: w.store.Generation,

@@ -141,7 +141,7 @@ func (s *storeFixture) valid(document string, want bool) {
 	}
 }
 
-func TestDecideLeavesALiveDocumentAloneBesideARejectedModule(t *testing.T) {
+func TestDecideModelKeepsLiveDocumentBesideRejectedModule(t *testing.T) {
 	for name, text := range map[string]string{
 		"that claims its type":             "module mm\n\ntype org\n  relations\n    define v: [user]\n",
 		"that cannot be read":              "module mm\n\ntype org\n  relations\n    defin v: [user]\n",
@@ -163,7 +163,7 @@ func TestDecideLeavesALiveDocumentAloneBesideARejectedModule(t *testing.T) {
 	}
 }
 
-func TestDecideKeepsTheModuleOfRolesBesideANewcomer(t *testing.T) {
+func TestDecideModelKeepsModuleOfRolesBesideNewModule(t *testing.T) {
 	for name, text := range map[string]string{
 		"that is wrong for another reason": "module nm\n\ntype role\n  relations\n    define subject: [user]\n    define x: [nope]\n",
 		"that is valid":                    "module nm\n\ntype role\n  relations\n    define subject: [user, user:*]\n",
@@ -183,7 +183,7 @@ func TestDecideKeepsTheModuleOfRolesBesideANewcomer(t *testing.T) {
 	}
 }
 
-func TestDecideGivesTheTypeOfRolesToTheCoreModule(t *testing.T) {
+func TestDecideModelGivesTypeOfRolesToCoreModule(t *testing.T) {
 	s := newStoreFixture(t)
 	s.in.Store.Spec.CoreModule = accounts + "\ntype role\n  relations\n    define subject: [user]\n"
 	s.settle()
@@ -192,7 +192,7 @@ func TestDecideGivesTheTypeOfRolesToTheCoreModule(t *testing.T) {
 	s.valid("team/org", true)
 }
 
-func TestDecideKeepsDiscoveredModulesBesideNewcomers(t *testing.T) {
+func TestDecideModelKeepsDiscoveredModulesBesideNewModules(t *testing.T) {
 	newcomers := map[string]func(*storeFixture){
 		"a relation": func(s *storeFixture) {
 			s.module("ds", "module ds\n\nextend type account\n  relations\n    define create_core_secrets: member\n")
@@ -222,7 +222,7 @@ func TestDecideKeepsDiscoveredModulesBesideNewcomers(t *testing.T) {
 	}
 }
 
-func TestDecideKeepsDiscoveredModulesOfAnEarlierRelease(t *testing.T) {
+func TestDecideModelKeepsDiscoveredModulesOfEarlierRelease(t *testing.T) {
 	s := newStoreFixture(t)
 	s.in.Store.Status.Live.Discovered = nil
 	s.module("ds", "module ds\n\ntype core_secret\n")
@@ -230,7 +230,7 @@ func TestDecideKeepsDiscoveredModulesOfAnEarlierRelease(t *testing.T) {
 	s.state("discovered/secrets", model.Merged)
 }
 
-func TestDecideLeavesTheRestOfADiscoveredModuleThatTheCoreModuleEvicts(t *testing.T) {
+func TestDecideModelKeepsRestOfDiscoveredModuleThatCoreModuleEvicts(t *testing.T) {
 	s := newStoreFixture(t)
 	s.in.Store.Spec.CoreModule = accounts + "\ntype core_secret\n"
 	s.settle()
@@ -244,7 +244,7 @@ func TestDecideLeavesTheRestOfADiscoveredModuleThatTheCoreModuleEvicts(t *testin
 	s.state("discovered/secrets", model.Merged)
 }
 
-func TestDecideHandsOverWhatIsLiveOfADiscoveredModule(t *testing.T) {
+func TestDecideModelHandsOverLivePartOfDiscoveredModule(t *testing.T) {
 	s := newStoreFixture(t)
 	s.module("secrets-demo", "# there can be no module\n")
 	s.in.Modules[len(s.in.Modules)-1].Value.Annotations = map[string]string{
@@ -256,7 +256,7 @@ func TestDecideHandsOverWhatIsLiveOfADiscoveredModule(t *testing.T) {
 	s.has("core_secret#get", "account#create_core_secrets")
 }
 
-func TestDecideKeepsDiscoveredModulesThroughATypoInTheCoreModule(t *testing.T) {
+func TestDecideModelKeepsDiscoveredModulesDuringTypoInCoreModule(t *testing.T) {
 	for name, text := range map[string]string{
 		"in the line of their base": strings.Replace(accounts, "type account", "typ account", 1),
 		"that leaves nothing":       "",
@@ -273,7 +273,7 @@ func TestDecideKeepsDiscoveredModulesThroughATypoInTheCoreModule(t *testing.T) {
 	}
 }
 
-func TestDecideLeavesOutDiscoveredModulesWithoutTheirBase(t *testing.T) {
+func TestDecideModelOmitsDiscoveredModulesWithoutTheirBase(t *testing.T) {
 	s := newStoreFixture(t)
 	s.in.Store.Spec.CoreModule = "module core\n\ntype user\n"
 	s.module("other", "module other\n\ntype account\n  relations\n    define owner: [user]\n")
@@ -286,7 +286,7 @@ func TestDecideLeavesOutDiscoveredModulesWithoutTheirBase(t *testing.T) {
 	}
 }
 
-func TestDecideCountsNoRoomForARejectedModule(t *testing.T) {
+func TestDecideModelDoesNotCountRoomForRejectedModule(t *testing.T) {
 	s := newStoreFixture(t)
 	var large strings.Builder
 	large.WriteString("module large\n\ntype org\n")
@@ -301,7 +301,7 @@ func TestDecideCountsNoRoomForARejectedModule(t *testing.T) {
 	s.valid("team/box", true)
 }
 
-func TestDecideKeepsTheTextOfATwin(t *testing.T) {
+func TestDecideModelKeepsTextOfTwin(t *testing.T) {
 	s := newStoreFixture(t)
 	s.module("a", dsl("folder"))
 	s.module("b", dsl("folder"))
@@ -321,7 +321,7 @@ func TestDecideKeepsTheTextOfATwin(t *testing.T) {
 	s.has("folder#reader")
 }
 
-func TestDecideKeepsWhatAModuleNeedsThoughARejectedTextDefinesIt(t *testing.T) {
+func TestDecideModelKeepsDefinitionThatModuleNeedsDespiteRejectedText(t *testing.T) {
 	s := newStoreFixture(t)
 	s.module("mine", "module mine\n\ntype folder\n  relations\n    define reader: [user]\n    define viewer: reader\n")
 	s.settle()

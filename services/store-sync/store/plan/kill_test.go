@@ -13,6 +13,6 @@ func TestRandomHistoriesFindEachMutant(t *testing.T) {
 	mutant.KillAll(t, services, mutantsOfOrder(), []string{"-run", "RandomHistories|RareHistories", "."})
 }
 
-func TestRecordsAreTested(t *testing.T) {
+func TestRecordMutantsAreKilled(t *testing.T) {
 	mutant.KillAll(t, services, mutantsOfRecords(), []string{"../../model"}, []string{"../../policymodule/plan"}, []string{"."}, []string{services + "/tuple-sync/declared/plan"})
 }

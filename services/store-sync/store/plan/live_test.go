@@ -53,7 +53,7 @@ func anotherStore(w *simulatedStore) {
 	}
 }
 
-func TestInvalidEditRemovesNothing(t *testing.T) {
+func TestInvalidEditDoesNotRemoveTuples(t *testing.T) {
 	const lastGood = "m00:Merged=False/LastGoodLive"
 	tests := map[string]struct {
 		given      []func(*simulatedStore)
@@ -160,7 +160,7 @@ func TestRevocationSurvivesCrashAndInvalidEdit(t *testing.T) {
 	}
 }
 
-func TestNewModuleEvictsNoOther(t *testing.T) {
+func TestNewModuleDoesNotEvictOthers(t *testing.T) {
 	w := newSimulatedStore(withModules(dsl("folder")), inStep)
 	early := module("aaa", dsl("folder")+"    define mine: [user]\n")
 	w.modules = append(w.modules, early)

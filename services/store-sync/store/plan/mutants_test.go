@@ -38,7 +38,7 @@ func mutantsOfRecords() map[string]mutant.Mutant {
 	}
 }
 
-func TestMutantsMatchTheCode(t *testing.T) {
+func TestMutantsMatchCode(t *testing.T) {
 	all := mutantsOfOrder()
 	maps.Copy(all, mutantsOfRecords())
 	mutant.CheckMutantsApply(t, services, all)

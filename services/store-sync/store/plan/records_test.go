@@ -22,7 +22,7 @@ func statusFromAPIServer(status corev1alpha1.StoreStatus) (read corev1alpha1.Sto
 	return read
 }
 
-func TestDecideRecordsThatNoDiscoveredModuleIsLive(t *testing.T) {
+func TestDecideModelRecordsLackOfLiveDiscoveredModules(t *testing.T) {
 	w := newSimulatedStore()
 	w.store.Spec.CoreModule = accounts
 	s := &storeFixture{t: t, in: w.input()}
@@ -48,7 +48,7 @@ func newTwins(t *testing.T) *storeFixture {
 	return s
 }
 
-func TestDecideKeepsTheTextOfATwinThatIsEditedOtherwise(t *testing.T) {
+func TestDecideModelKeepsTextOfTwinThatIsEditedOtherwise(t *testing.T) {
 	s := newTwins(t)
 	s.module("a", "module a\n\ntype folder\n  relations\n    define reader: [nope]\n")
 	s.module("b", "module b\n\ntype extra\n\ntype folder\n  relations\n    define reader: [nope]\n")
@@ -59,7 +59,7 @@ func TestDecideKeepsTheTextOfATwinThatIsEditedOtherwise(t *testing.T) {
 	s.has("extra", "folder#reader")
 }
 
-func TestDecideReportsTextOfATwinWithARefusedEditAsLive(t *testing.T) {
+func TestDecideModelReportsTextOfTwinWithRefusedEditAsLive(t *testing.T) {
 	s := newTwins(t)
 	s.module("a", "module twin\n\ntype extra\n\ntype folder\n  relations\n    define reader: [nope]\n")
 	s.settle()
@@ -68,7 +68,7 @@ func TestDecideReportsTextOfATwinWithARefusedEditAsLive(t *testing.T) {
 	s.has("extra", "folder#reader")
 }
 
-func TestDecideKeepsATwinWhoseOtherBecomesShorter(t *testing.T) {
+func TestDecideModelKeepsTwinWhoseOtherBecomesShorter(t *testing.T) {
 	s := newTwins(t)
 	s.module("a", "module twin\n\ntype folder\n  relations\n    define reader: [user]\n")
 	s.settle()
@@ -80,7 +80,7 @@ func TestDecideKeepsATwinWhoseOtherBecomesShorter(t *testing.T) {
 	s.has("!extra", "folder#reader")
 }
 
-func TestDecideKeepsNothingOfAnEarlierDocumentOfTheName(t *testing.T) {
+func TestDecideModelDropsEarlierDocumentOfSameName(t *testing.T) {
 	s := newStoreFixture(t)
 	s.documents[0].UID = "first"
 	s.settle()
@@ -94,7 +94,7 @@ func TestDecideKeepsNothingOfAnEarlierDocumentOfTheName(t *testing.T) {
 	s.has("!org")
 }
 
-func TestDecideRemovesATypeThatOnlyATakenRelationNeeded(t *testing.T) {
+func TestDecideModelRemovesTypeThatOnlyTakenRelationNeeded(t *testing.T) {
 	const box = "type box\n  relations\n    define parent: "
 	s := newStoreFixture(t)
 	s.module("a", "module a\n\n"+box+"[doc]\n\ntype doc\n")
@@ -107,7 +107,7 @@ func TestDecideRemovesATypeThatOnlyATakenRelationNeeded(t *testing.T) {
 	s.has("box#parent", "!doc")
 }
 
-func TestDecideTakesNoTypeOfAModuleForThatOfADocument(t *testing.T) {
+func TestDecideModelDoesNotTakeTypeOfModuleForTypeOfDocument(t *testing.T) {
 	s := newStoreFixture(t)
 	s.module("a", "module a\n\ntype box\n  relations\n    define viewer: [shelf]\n")
 	s.settle()
@@ -121,7 +121,7 @@ func TestDecideTakesNoTypeOfAModuleForThatOfADocument(t *testing.T) {
 	s.has("shelf#parent", "shelf#x_use", "!box#viewer")
 }
 
-func TestDecideAcceptsDocumentsBesideANewModuleThatTheyLetIn(t *testing.T) {
+func TestDecideModelAcceptsDocumentsBesideNewModuleThatTheyEnable(t *testing.T) {
 	s := newStoreFixture(t)
 	s.module("a", "module a\n\ntype shelf\n  relations\n    define parent: [box]\n")
 	s.settle()
@@ -135,7 +135,7 @@ func TestDecideAcceptsDocumentsBesideANewModuleThatTheyLetIn(t *testing.T) {
 	s.has("shelf", "!shelf#parent")
 }
 
-func TestDecideAcceptsADocumentBesideAModuleThatAnotherDocumentEnds(t *testing.T) {
+func TestDecideModelAcceptsDocumentBesideModuleThatAnotherDocumentEnds(t *testing.T) {
 	s := newStoreFixture(t)
 	s.document("team/case", "resourceTypes: [{name: case, idPrefix: idntcse}]\n")
 	s.settle()
@@ -148,7 +148,7 @@ func TestDecideAcceptsADocumentBesideAModuleThatAnotherDocumentEnds(t *testing.T
 	s.has("box", "!box#parent", "!case")
 }
 
-func TestDecideGivesANewNameToTheOlderDocument(t *testing.T) {
+func TestDecideModelGivesNewNameToOlderDocument(t *testing.T) {
 	const shelf, room, hall = "{name: shelf, idPrefix: idntshf}", "{name: room, idPrefix: idntrom}", "{name: hall, idPrefix: idnthal}"
 	s := newStoreFixture(t)
 	s.document("team/older", "resourceTypes: ["+room+"]\nactionBindings: [{actionName: x_get, typeName: nope, conditions: [{roleBinding: {}}]}]\n")

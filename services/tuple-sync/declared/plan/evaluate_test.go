@@ -113,7 +113,7 @@ func TestOwnerTupleIsDeclaredByIAMStoreOnly(t *testing.T) {
 	}
 }
 
-func TestOtherStoresReserveNoTypes(t *testing.T) {
+func TestOtherStoresDoNotReserveTypes(t *testing.T) {
 	repo := tuple.Tuple{ID: tuple.ID{Object: "git.example/repo:1", Relation: "owner", User: "user:eve"}}
 	for _, v := range EvaluateOwners("S", []Owner{owner("a", repo)}, testModel(t))[0].Verdicts {
 		if strings.Contains(v.Reason, "ReservedType") {
@@ -128,7 +128,7 @@ func TestOtherStoresReserveNoTypes(t *testing.T) {
 	}
 }
 
-func TestOutdatedOwnerRemovesButAddsNothing(t *testing.T) {
+func TestOutdatedOwnerRemovesButDoesNotAddTuples(t *testing.T) {
 	o := owner("a", t1, t2).recorded("S", t1, t3)
 	o.Generation, o.ModuleLive, o.Outdated = 2, false, true
 	p := DecideStore(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)})

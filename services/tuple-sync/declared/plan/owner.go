@@ -72,7 +72,7 @@ func (o *Owner) IsDeletionDeferred() bool {
 // author of an extension could adopt the store, or disown it.
 func (o *Owner) isForbiddenOwnerTuple(t tuple.Tuple) bool {
 	named := iam.Tuple{User: t.User, Relation: t.Relation, Object: t.Object}
-	return o.Reserved && iam.IsOwnerTuple(named) && (!o.IsStore || iam.StoreOfOwnerTuple(named) != o.Store.Name)
+	return o.Reserved && iam.IsStoreOwnerTuple(named) && (!o.IsStore || iam.StoreOfOwnerTuple(named) != o.Store.Name)
 }
 
 // TupleRecord lists tuples that were, or may have been, written to a store.

@@ -67,7 +67,7 @@ func ownerWithCondition(c OwnerCondition) func(*Owner) {
 	return func(o *Owner) { o.Condition, o.Ready = c, o.ReadyCondition(c) }
 }
 
-func TestPlanStore(t *testing.T) {
+func TestDecideStore(t *testing.T) {
 	c1, c2 := withRelation(t1, "from_office", `{"floor":1}`), withRelation(t1, "from_office", `{"floor":2}`)
 	for name, c := range map[string]struct {
 		owners  []Owner

@@ -144,7 +144,7 @@ func TestRestoredTuplesAreRemovedUnlessDesired(t *testing.T) {
 	}
 }
 
-func TestPlanRecordsRemovals(t *testing.T) {
+func TestDecideStoreRecordsRemovals(t *testing.T) {
 	isStore := func(o *Owner) { o.IsStore = true }
 	written := map[tuple.ID]time.Time{t2.ID: day(50)}
 	for name, c := range map[string]struct {

@@ -33,7 +33,7 @@ func limitPermissions(permissions []string) []string {
 }
 
 // RoleConditions returns the conditions of a Role, and its effective permissions up to maxEffective.
-func RoleConditions(o *iam.Lookup, r *iamv1alpha1.Role) (effective []string, conditions []condition.Condition) {
+func RoleConditions(o *iam.DeclaredObjects, r *iamv1alpha1.Role) (effective []string, conditions []condition.Condition) {
 	gives := o.EffectivePermissions(r)
 	valid := condition.New(iamv1alpha1.PermissionsValid, true, iamv1alpha1.ValidationSuccessful, "every permission is one that some ProtectedResource has")
 	ready := condition.New(iamv1alpha1.Ready, true, iamv1alpha1.ReconciliationSuccessful, "subjects that are bound to it have its permissions")
@@ -64,7 +64,7 @@ func RoleConditions(o *iam.Lookup, r *iamv1alpha1.Role) (effective []string, con
 }
 
 // PolicyBindingConditions returns the conditions of a PolicyBinding. The first failed one gives the reason of Ready.
-func PolicyBindingConditions(o *iam.Lookup, b *iamv1alpha1.PolicyBinding) []condition.Condition {
+func PolicyBindingConditions(o *iam.DeclaredObjects, b *iamv1alpha1.PolicyBinding) []condition.Condition {
 	target := condition.New(iamv1alpha1.TargetValid, true, iamv1alpha1.ValidationSuccessful, "the target is there")
 	if reason := o.InvalidTargetReason(b); reason != "" {
 		target = condition.New(target.Type, false, reason, targetMessage(b.Spec.ResourceSelector, reason))
@@ -157,7 +157,7 @@ func targetMessage(on iamv1alpha1.ResourceSelector, reason string) string {
 }
 
 // GroupMembershipConditions returns the conditions of a GroupMembership.
-func GroupMembershipConditions(o *iam.Lookup, m *iamv1alpha1.GroupMembership) []condition.Condition {
+func GroupMembershipConditions(o *iam.DeclaredObjects, m *iamv1alpha1.GroupMembership) []condition.Condition {
 	user := condition.New(iamv1alpha1.UserRefValid, true, iamv1alpha1.ValidationSuccessful, "the user is there")
 	is, reason := o.ResolveMember(m)
 	if reason != "" {
@@ -215,10 +215,10 @@ func OrganizationCondition(*resourcemanagerv1alpha1.Organization) condition.Cond
 }
 
 // ProjectCondition returns the condition Ready of a Project.
-func ProjectCondition(o *iam.Lookup, p *resourcemanagerv1alpha1.Project) condition.Condition {
+func ProjectCondition(o *iam.DeclaredObjects, p *resourcemanagerv1alpha1.Project) condition.Condition {
 	target, _ := iam.TargetOfProject(p)
 	owner, name := target.Owners[len(target.Owners)-1], p.Spec.OwnerRef.Name
-	is, there := o.Target(iam.ObjectName(owner.Type, "", name))
+	is, there := o.Target(iam.OpenFGAObject(owner.Type, "", name))
 	switch {
 	case !there:
 		return condition.New(iamv1alpha1.Ready, false, iamv1alpha1.ReferenceInvalid, "Reference not found: there is no Organization "+name)

@@ -19,7 +19,7 @@ func named(name, uid string) metav1.ObjectMeta {
 }
 
 // lookupFixture has a user, a group, two roles and a widget; gizmos are in namespaces, and nobody follows ghosts.
-func lookupFixture() *iam.Lookup {
+func lookupFixture() *iam.DeclaredObjects {
 	var registered []*iamv1alpha1.ProtectedResource
 	for _, kind := range []string{"Widget", "Gizmo", "Ghost"} {
 		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: kind}}
@@ -28,7 +28,7 @@ func lookupFixture() *iam.Lookup {
 	}
 	roles := map[string]*iamv1alpha1.Role{"viewer": {ObjectMeta: named("viewer", "1")}}
 	roles["viewer"].Spec.IncludedPermissions = []string{"a.example/widgets.get"}
-	return &iam.Lookup{
+	return &iam.DeclaredObjects{
 		Registry: iam.NewRegistry(registered),
 		Role:     func(_, name string) *iamv1alpha1.Role { return roles[name] },
 		Group: func(_, name string) *iamv1alpha1.Group {

@@ -19,8 +19,8 @@ type assertion struct {
 	ErrorCode        int `json:"errorCode"`
 }
 
-// TestTreesHaveTheAnswersOfOpenFGAsOwnTests evaluates the models with which OpenFGA tests its Check.
-func TestTreesHaveTheAnswersOfOpenFGAsOwnTests(t *testing.T) {
+// TestTreesHaveAnswersOfOpenFGAsOwnTests evaluates the models with which OpenFGA tests its Check.
+func TestTreesHaveAnswersOfOpenFGAsOwnTests(t *testing.T) {
 	answered := map[Answer]int{}
 	for _, file := range []string{"tests/consolidated_1_1_tests.yaml", "tests/abac_tests.yaml"} {
 		text, err := assets.EmbedTests.ReadFile(file)

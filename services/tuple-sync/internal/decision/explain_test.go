@@ -202,7 +202,7 @@ func (b failingReader) ReadRelation(context.Context, string, string, string) ([]
 	return nil, false, b.err
 }
 
-func TestExplainReturnsErrorsOfTheReader(t *testing.T) {
+func TestExplainReturnsErrorsOfReader(t *testing.T) {
 	broken := errors.New("the line is cut")
 	types := typesOf(t, parseModel(t, folders))
 	if _, _, err := Explain(t.Context(), types, failingReader{broken}, Question{Object: "folder:1", Relation: "reader", User: "user:anne"}); !errors.Is(err, broken) {

@@ -25,8 +25,8 @@ const (
 	modelsPerRound = 25
 )
 
-// TestTreesOfRandomModelsHaveTheAnswerOfCheck compares trees with a real OpenFGA server in this process.
-func TestTreesOfRandomModelsHaveTheAnswerOfCheck(t *testing.T) {
+// TestTreesOfRandomModelsHaveAnswerOfCheck compares trees with a real OpenFGA server in this process.
+func TestTreesOfRandomModelsHaveAnswerOfCheck(t *testing.T) {
 	s := server.MustNewServerWithOpts(server.WithDatastore(memory.New()))
 	t.Cleanup(s.Close)
 	first, answered := seeds.FirstSeed(t), map[string]int{}

@@ -101,7 +101,7 @@ func (s *Server) missingDeletion(ctx context.Context, kind kinds.Kind, name stri
 		return "", nil
 	}
 	missing := rpc.NotFoundError("there is no %s %q, and none was deleted", kind.Kind, name)
-	return "", rpc.SuggestNames(ctx, missing, kind.GroupResource, name, func() []string { return s.namesInView(kind) })
+	return "", rpc.AddNameSuggestions(ctx, missing, kind.GroupResource, name, func() []string { return s.namesInView(kind) })
 }
 
 // missingInView returns why the view does not hold the present version of an object, or "". It returns "" for an object

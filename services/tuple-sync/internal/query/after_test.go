@@ -34,7 +34,7 @@ func (a apiObjects) set(kind kinds.Kind, name, version string, ready metav1.Cond
 	a.Store(kind.Resource+"/"+name, event.Change{UID: name, ResourceVersion: version, Object: data})
 }
 
-func TestAnswersWaitForAnObject(t *testing.T) {
+func TestAnswersWaitForMinObject(t *testing.T) {
 	for name, test := range map[string]struct {
 		after   string
 		prepare func(*queryFixture, apiObjects)
@@ -84,7 +84,7 @@ func TestAnswersWaitForAnObject(t *testing.T) {
 	}
 }
 
-func TestWaitEndsWhenTheObjectIsReady(t *testing.T) {
+func TestWaitEndsWhenObjectIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, api := newQueryFixture(t, one), apiObjects{new(sync.Map)}
 		api.set(kinds.Stores(), "a", "1", metav1.ConditionFalse, 2)

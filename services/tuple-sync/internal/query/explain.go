@@ -87,7 +87,7 @@ type storeReader struct {
 // ReadRelation implements [decision.Reader].
 func (s *storeReader) ReadRelation(ctx context.Context, object, relation, user string) (tuples []*openfgav1.TupleKey, more bool, err error) {
 	filter := &openfgav1.ReadRequestTupleKey{Object: object, Relation: relation, User: user}
-	found, more, err := s.openFGA.ReadRelation(ctx, s.storeID, filter, maxRelationTuples)
+	found, more, err := s.openFGA.ReadRelationTuples(ctx, s.storeID, filter, maxRelationTuples)
 	for _, t := range found {
 		held := tuple.FromOpenFGA(t.GetKey())
 		if _, again := s.written[held.ID]; !again {

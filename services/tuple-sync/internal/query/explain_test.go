@@ -30,7 +30,7 @@ type relationHolder struct {
 	checks *int
 }
 
-func (h relationHolder) ReadRelation(
+func (h relationHolder) ReadRelationTuples(
 	_ context.Context, _ string, filter *openfgav1.ReadRequestTupleKey, _ int,
 ) (found []*openfgav1.Tuple, more bool, err error) {
 	for _, t := range h.tuples {
@@ -68,7 +68,7 @@ func originText(m *tuplev1.Decision) string {
 	return text
 }
 
-func TestTreesNameTheObjectsThatDeclareTheirTuples(t *testing.T) {
+func TestTreesNameObjectsThatDeclareTheirTuples(t *testing.T) {
 	w := newQueryFixture(t)
 	three, four, five := two, two, two
 	three.Object, four.Object, five.Object = "doc:3", "doc:4", "doc:5"
@@ -97,7 +97,7 @@ func TestTreesNameTheObjectsThatDeclareTheirTuples(t *testing.T) {
 	}
 }
 
-func TestTreeThatDiffersFromTheAnswerIsUndecided(t *testing.T) {
+func TestTreeThatDiffersFromAnswerIsUndecided(t *testing.T) {
 	checks := 0
 	s := newQueryFixture(t, one).server(relationHolder{tuples: []corev1alpha1.Tuple{one}, denies: true, checks: &checks})
 	_, err := s.ExplainCheck(t.Context(), &tuplev1.ExplainCheckRequest{Store: "a", Key: viewerKey})
@@ -106,7 +106,7 @@ func TestTreeThatDiffersFromTheAnswerIsUndecided(t *testing.T) {
 	}
 }
 
-func TestWaitsHoldNoTreeSlot(t *testing.T) {
+func TestWaitsDoNotHoldTreeSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apiObjects{new(sync.Map)}
 		api.set(kinds.Stores(), "a", "1", metav1.ConditionFalse, 2)
@@ -131,14 +131,14 @@ type cancelingHolder struct {
 	cancel context.CancelFunc
 }
 
-func (h cancelingHolder) ReadRelation(
+func (h cancelingHolder) ReadRelationTuples(
 	context.Context, string, *openfgav1.ReadRequestTupleKey, int,
 ) (found []*openfgav1.Tuple, more bool, err error) {
 	h.cancel()
 	return nil, false, context.Canceled
 }
 
-func TestEndOfACallIsNoRefusalOfOpenFGA(t *testing.T) {
+func TestEndOfCallIsNotRefusalOfOpenFGA(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := newQueryFixture(t, one).server(cancelingHolder{relationHolder{tuples: []corev1alpha1.Tuple{one}}, cancel})
 	if _, err := s.ExplainCheck(ctx, &tuplev1.ExplainCheckRequest{Store: "a", Key: viewerKey}); !errors.Is(err, context.Canceled) {

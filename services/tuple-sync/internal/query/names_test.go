@@ -65,7 +65,7 @@ func TestQuestionsAboutUnknownNamesSuggestOthers(t *testing.T) {
 	}
 }
 
-func TestListsThatMayBeCutSaySo(t *testing.T) {
+func TestTruncatedListsAreMarked(t *testing.T) {
 	for name, test := range map[string]struct {
 		openFGA fakeOpenFGA
 		want    bool

@@ -34,7 +34,7 @@ type OpenFGAClient interface {
 	Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error)
 	ListObjects(ctx context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error)
 	ListUsers(ctx context.Context, r *openfgav1.ListUsersRequest) (*openfgav1.ListUsersResponse, error)
-	ReadRelation(ctx context.Context, storeID string, filter *openfgav1.ReadRequestTupleKey, limit int) (tuples []*openfgav1.Tuple, more bool, err error)
+	ReadRelationTuples(ctx context.Context, storeID string, filter *openfgav1.ReadRequestTupleKey, limit int) (tuples []*openfgav1.Tuple, more bool, err error)
 	Expand(ctx context.Context, r *openfgav1.ExpandRequest) (*openfgav1.ExpandResponse, error)
 }
 
@@ -83,7 +83,7 @@ const (
 
 // New returns a server of the queries.
 func New(cfg Config) *Server {
-	return &Server{cfg: cfg, waits: rpc.NewLimiter(maxWaits), trees: rpc.NewLimiter(maxTrees)}
+	return &Server{cfg: cfg, waits: rpc.NewCallLimiter(maxWaits), trees: rpc.NewCallLimiter(maxTrees)}
 }
 
 // Handler returns the RPC handler of s. A caller needs the right to read the Store in question.
@@ -233,7 +233,7 @@ func (s *Server) declaredTuples(ctx context.Context, name string, keep func(tupl
 func (s *Server) findStore(ctx context.Context, name string) (informer.Object[corev1alpha1.Store], error) {
 	stores := kinds.Stores().GroupResource
 	found, err := rpc.FindObject(s.cfg.Complete, s.cfg.State.Stores.Get, event.Key{Cluster: s.cfg.Cluster, GroupResource: stores, Name: name})
-	return found, rpc.SuggestNames(ctx, err, stores, name, func() (names []string) {
+	return found, rpc.AddNameSuggestions(ctx, err, stores, name, func() (names []string) {
 		for _, o := range s.cfg.State.Stores.All() {
 			if o.Key.Cluster == s.cfg.Cluster {
 				names = append(names, o.Key.Name)

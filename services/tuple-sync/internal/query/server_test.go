@@ -200,7 +200,7 @@ func TestListObjectsPassesContext(t *testing.T) {
 	}
 }
 
-func TestRequiredAccess(t *testing.T) {
+func TestCheckConvertsErrorsOfOpenFGA(t *testing.T) {
 	s := newQueryFixture(t, one)
 	for name, c := range map[string]struct {
 		err  error

@@ -81,7 +81,7 @@ func (s *Server) DiscardDeadLetter(ctx context.Context, r *syncv1.DiscardDeadLet
 	}
 	removed := false
 	if letter.Sequence != 0 {
-		if removed, err = s.cfg.Publisher.RemoveMalformed(ctx, letter.Subject, letter.Sequence); err != nil {
+		if removed, err = s.cfg.Publisher.RemoveMalformedMessage(ctx, letter.Subject, letter.Sequence); err != nil {
 			return nil, err
 		}
 	}
@@ -104,7 +104,7 @@ func toDeadLetterMessage(letter trail.DeadLetter) *syncv1.DeadLetter {
 		Id: letter.ID, Service: letter.Service, Subject: letter.Subject, Reason: letter.Reason,
 		ParkedAt: timestamppb.New(letter.ParkedAt), OriginalSequence: letter.Sequence,
 	}
-	if key, _, err := topology.ParseChangeSubject(letter.Subject); err == nil {
+	if key, _, err := topology.ParseChangeOrTombstoneSubject(letter.Subject); err == nil {
 		m.Ref = key.ToObjectRef()
 	}
 	return m

@@ -52,7 +52,7 @@ func (s *Server) requestedReplayKey(ctx context.Context, r *syncv1.ReplayRequest
 	if err != nil {
 		return event.Key{}, err
 	}
-	key, _, err := topology.ParseChangeSubject(letter.Subject)
+	key, _, err := topology.ParseChangeOrTombstoneSubject(letter.Subject)
 	if err != nil {
 		return event.Key{}, rpc.InvalidError("dead letter %d came from subject %q, which names no object: discard it", id, letter.Subject)
 	}
@@ -66,7 +66,7 @@ func (s *Server) republishObject(ctx context.Context, key event.Key) (publish.Ac
 	}
 	last, lastErr := s.cfg.Publisher.LastChange(ctx, key)
 	malformed := errors.Is(lastErr, publish.ErrMalformed)
-	if lastErr != nil && !malformed && !errors.Is(lastErr, publish.ErrNone) {
+	if lastErr != nil && !malformed && !errors.Is(lastErr, publish.ErrNoMessage) {
 		return publish.Ack{}, lastErr
 	}
 	present, err := s.cfg.Source.Get(ctx, s.cfg.Kinds[i], key.Namespace, key.Name)
@@ -85,7 +85,7 @@ func (s *Server) republishObject(ctx context.Context, key event.Key) (publish.Ac
 	case lastErr != nil:
 		return publish.Ack{}, rpc.NotFoundError("%s does not exist, and nothing was published about it", key)
 	default:
-		present = source.Object{Change: last.Change, Meaning: last.ContentHash}
+		present = source.Object{Change: last.Change, ContentHash: last.ContentHash}
 	}
 	if lastErr == nil && last.Change.IsNewerThan(present.Change) && !present.IsNewerThan(last.Change) {
 		return publish.Ack{Entry: last.Entry, Stale: true}, nil
@@ -95,6 +95,6 @@ func (s *Server) republishObject(ctx context.Context, key event.Key) (publish.Ac
 		expected = 0
 	}
 	return s.cfg.Publisher.PublishChange(ctx, present.Change, expected, publish.PublicationOptions{
-		Replay: true, ContentHash: present.Meaning, MetadataOnly: s.cfg.Kinds[i].MetadataOnly, TTL: s.cfg.TombstoneTTL,
+		Replay: true, ContentHash: present.ContentHash, MetadataOnly: s.cfg.Kinds[i].MetadataOnly, TTL: s.cfg.TombstoneTTL,
 	})
 }

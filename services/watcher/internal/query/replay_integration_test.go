@@ -65,7 +65,7 @@ func TestReplayPublishesPresentState(t *testing.T) {
 			b := newQueryEnv(t)
 			before := b.publish(tc.published)
 			if tc.exists {
-				b.cluster.objects["/x"] = source.Object{Change: tc.present, Meaning: "m"}
+				b.cluster.objects["/x"] = source.Object{Change: tc.present, ContentHash: "m"}
 			}
 			last := b.replayed(ref("x"), "x")
 			if last.Version != tc.want || last.Deleted != tc.deleted || (last.Sequence > before.Sequence) != tc.again {
@@ -89,7 +89,7 @@ func TestReplayReplacesMalformedMessage(t *testing.T) {
 	if got, err := b.Replay(t.Context(), ref("ghost")); err != nil || got.GetSequence() != 0 {
 		t.Errorf("response is %v, %v", got, err)
 	}
-	if _, err := b.cfg.Publisher.LastChange(t.Context(), key("ghost")); !errors.Is(err, publish.ErrNone) {
+	if _, err := b.cfg.Publisher.LastChange(t.Context(), key("ghost")); !errors.Is(err, publish.ErrNoMessage) {
 		t.Errorf("a malformed message about nothing is still there: %v", err)
 	}
 }

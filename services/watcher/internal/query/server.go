@@ -87,7 +87,7 @@ func (s *Server) requiredTraceRight(request any) (rpc.RequiredRight, error) {
 func (s *Server) requestedKey(r *syncv1.TraceObjectRequest) (event.Key, error) {
 	kind, err := s.names.findKind(r.GetResource())
 	key := event.Key{Cluster: s.cfg.Cluster, GroupResource: kind.GroupResource, Namespace: r.GetNamespace(), Name: r.GetName()}
-	if kind.Global {
+	if kind.ClusterScoped {
 		key.Namespace = ""
 	}
 	return key, err
@@ -101,7 +101,7 @@ func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) 
 	}
 	last, err := s.cfg.Publisher.LastChange(ctx, key)
 	switch {
-	case errors.Is(err, publish.ErrNone):
+	case errors.Is(err, publish.ErrNoMessage):
 		return nil, rpc.NotFoundError("nothing was published about %s: it does not exist, or the watcher has not seen it", key)
 	case errors.Is(err, publish.ErrMalformed):
 		return nil, rpc.NotFoundError("the message about %s (sequence %d) cannot be read: entail replay publishes the object again", key, last.Sequence)
@@ -168,7 +168,7 @@ func (s *Server) GetStatus(ctx context.Context, _ *syncv1.GetStatusRequest) (*sy
 	}
 	for _, kind := range s.cfg.Kinds {
 		marker, err := s.cfg.Publisher.LastMarker(ctx, s.cfg.Cluster, kind.GroupResource)
-		if errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed) {
+		if errors.Is(err, publish.ErrNoMessage) || errors.Is(err, publish.ErrMalformed) {
 			marker, err = &eventv1.SnapshotMarker{Cluster: s.cfg.Cluster, Group: kind.Group, Resource: kind.Resource}, nil
 		}
 		if err != nil {

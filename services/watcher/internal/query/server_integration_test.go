@@ -89,7 +89,7 @@ func state(name string, version int) event.Change {
 // exists creates an object in the cluster and on the stream.
 func (b *queryEnv) exists(c event.Change) publish.Ack {
 	b.t.Helper()
-	b.cluster.objects["/"+c.Key.Name] = source.Object{Change: c, Meaning: "m"}
+	b.cluster.objects["/"+c.Key.Name] = source.Object{Change: c, ContentHash: "m"}
 	return b.publish(c)
 }
 

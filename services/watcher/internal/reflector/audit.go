@@ -164,7 +164,7 @@ func (a *streamAuditor) compareDueForeignMessages(ctx context.Context) {
 // handleForeignMessage enqueues the comparison of a foreign message with the API server. It removes a message that is
 // about no object of a followed kind, and a forged tombstone on a subject of its own.
 func (r *reflector) handleForeignMessage(ctx context.Context, f foreignMessage) error {
-	key, uid, err := topology.ParseChangeSubject(f.subject)
+	key, uid, err := topology.ParseChangeOrTombstoneSubject(f.subject)
 	k := r.kindReflectorFor(key)
 	if err != nil || k == nil {
 		return r.cfg.Publisher.RemoveMessage(ctx, f.sequence)
@@ -195,7 +195,7 @@ func (r *reflector) handleForeignMessage(ctx context.Context, f foreignMessage) 
 // earlier version.
 func (k *kindReflector) isForgedTombstone(ctx context.Context, f foreignMessage) (bool, error) {
 	stored, err := k.cfg.Publisher.ReadTombstone(ctx, f.subject, f.sequence)
-	if errors.Is(err, publish.ErrNone) {
+	if errors.Is(err, publish.ErrNoMessage) {
 		return false, nil
 	}
 	if err != nil || stored.Refused != nil { // Views ignore it, but an earlier release wrote none.

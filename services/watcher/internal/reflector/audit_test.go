@@ -20,7 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestAuditCorrectsAForgeryWithinASecond(t *testing.T) {
+func TestAuditCorrectsForgeryWithinOneSecond(t *testing.T) {
 	for name, test := range forgedMessages() {
 		t.Run(name, func(t *testing.T) {
 			b, c := newTestNATS(t), newFakeSource()
@@ -150,7 +150,7 @@ func (s storeInformer) holds(t *testing.T, c *fakeSource, name string) {
 	})
 }
 
-func TestAuditCountsNoOtherContentBeforeTheFirstSweep(t *testing.T) {
+func TestAuditDoesNotCountOtherContentBeforeFirstSweep(t *testing.T) {
 	for name, test := range map[string]struct {
 		stream string
 		want   suspectSource
@@ -173,7 +173,7 @@ func TestAuditCountsNoOtherContentBeforeTheFirstSweep(t *testing.T) {
 	}
 }
 
-func TestAuditRetries(t *testing.T) {
+func TestAuditRetriesFailedCorrection(t *testing.T) {
 	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	cfg := b.config(c)
@@ -186,7 +186,7 @@ func TestAuditRetries(t *testing.T) {
 	b.corrects(cfg, causeVersion, 1)
 }
 
-func TestAuditCountsNoOtherPublisher(t *testing.T) {
+func TestAuditDoesNotCountOtherPublisher(t *testing.T) {
 	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	cfg := b.config(c)
@@ -208,7 +208,7 @@ func TestAuditCountsNoOtherPublisher(t *testing.T) {
 	}
 }
 
-func TestAuditKeepsNoAcknowledgements(t *testing.T) {
+func TestAuditDoesNotKeepAcknowledgements(t *testing.T) {
 	a := newStreamAuditor(nil)
 	for i := range uint64(10) {
 		a.recordAcknowledged(i + 1) // All but the last are replaced before they are read.
@@ -248,7 +248,7 @@ func (h *inMemoryHalt) Reason() string {
 	return ""
 }
 
-func TestThreeForgeriesInAMinuteHaltServices(t *testing.T) {
+func TestThreeForgeriesInOneMinuteHaltServices(t *testing.T) {
 	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	cfg := b.forgeryConfig(c)
@@ -273,7 +273,7 @@ func TestThreeForgeriesInAMinuteHaltServices(t *testing.T) {
 	}
 }
 
-func TestForgeriesFarApartHaltNothing(t *testing.T) {
+func TestForgeriesFarApartDoNotHaltServices(t *testing.T) {
 	var f forgeryCounter
 	now := time.Now()
 	for _, after := range []time.Duration{0, 40 * time.Second, 70 * time.Second, 110 * time.Second} {

@@ -76,7 +76,7 @@ func (r *reflector) reportBarrier(ctx context.Context, cause error) {
 
 // beginBarrierRun returns the barrier that the first one of the run will expect. It is nil if there is none.
 func (r *reflector) beginBarrierRun(ctx context.Context) (*eventv1.Barrier, error) {
-	r.cfg.Publisher.ResetUncovered()
+	r.cfg.Publisher.ResetLostMessages()
 	newest, sequence, err := r.cfg.Publisher.LastBarrier(ctx, r.cfg.Cluster)
 	if err != nil && !isMissingOrMalformed(err) {
 		return nil, err
@@ -113,7 +113,7 @@ func (r *reflector) writeBarrier(ctx context.Context) error {
 	switch {
 	case err == nil:
 		r.barriers.RecordAccepted(sequence)
-	case errors.Is(err, publish.ErrRefused):
+	case errors.Is(err, publish.ErrUnexpectedBarrier):
 		return r.handleRefusedBarrier(ctx)
 	}
 	return err
@@ -144,7 +144,7 @@ func (r *reflector) handleRefusedBarrier(ctx context.Context) error {
 	if err != nil && !isMissingOrMalformed(err) {
 		return err
 	}
-	switch r.barriers.DecideRefusal(newest, sequence, current) {
+	switch r.barriers.HandleRefusal(newest, sequence, current) {
 	case barrier.Deposed:
 		return ErrDeposed
 	case barrier.Forged:
@@ -223,7 +223,7 @@ func isAPIServerResponse(err error) bool {
 func (r *reflector) buildNextBarrier(now time.Time) (*eventv1.Barrier, error) {
 	oldest, versions, epoch := now, map[string]string{}, r.epoch.currentEpoch()
 	for _, k := range r.kinds {
-		if k.kind.Named { // No decision depends on the presence of these.
+		if k.kind.ReferencedOnly { // No decision depends on the presence of these.
 			continue
 		}
 		version, current := k.barrierProgress(now)

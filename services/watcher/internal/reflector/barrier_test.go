@@ -195,7 +195,7 @@ func (b *testNATS) publishBarrier(o *eventv1.Barrier) {
 	}
 }
 
-func TestLeaderEndsItsTermWhenALaterLeaderWritesBarriers(t *testing.T) {
+func TestLeaderEndsTermWhenLaterLeaderWritesBarriers(t *testing.T) {
 	b, c := newTestNATS(t), newFakeSource()
 	cfg := b.config(c)
 	cfg.Term = 1
@@ -212,7 +212,7 @@ func TestLeaderEndsItsTermWhenALaterLeaderWritesBarriers(t *testing.T) {
 	}
 }
 
-func TestLeaderComparesEverythingAfterABarrierOfAnotherClient(t *testing.T) {
+func TestLeaderComparesAllObjectsAfterBarrierOfAnotherClient(t *testing.T) {
 	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	cfg := b.config(c)

@@ -196,8 +196,8 @@ func (b *testNATS) equal(c *fakeSource) error {
 		case last.Deleted && !exists:
 		case last.Deleted != !exists:
 			return fmt.Errorf("%s: deleted is %v on the stream, exists is %v", head.Key, last.Deleted, exists)
-		case last.ContentHash != want.Meaning || last.Change.UID != want.UID:
-			return fmt.Errorf("%s: %q on the stream, want %q", head.Key, last.ContentHash, want.Meaning)
+		case last.ContentHash != want.ContentHash || last.Change.UID != want.UID:
+			return fmt.Errorf("%s: %q on the stream, want %q", head.Key, last.ContentHash, want.ContentHash)
 		case last.Version == want.ResourceVersion && !bytes.Equal(last.Change.Object, want.Change.Object):
 			return fmt.Errorf("%s: object is %.80s, want %.80s", head.Key, last.Change.Object, want.Change.Object)
 		default:
@@ -251,7 +251,7 @@ func (b *testNATS) tombstones(name string) (found []publish.StoredMessage) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		key, uid, err := topology.ParseChangeSubject(msg.Subject)
+		key, uid, err := topology.ParseChangeOrTombstoneSubject(msg.Subject)
 		if err != nil || uid == "" || key.Name != name {
 			continue
 		}

@@ -82,7 +82,7 @@ func (k *kindReflector) checkKindOnStream(ctx context.Context, incarnation strin
 
 // hasExpectedMarker reports whether the stream with this ID holds the right marker, if the kind needs one.
 func (k *kindReflector) hasExpectedMarker(ctx context.Context, incarnation string) (bool, error) {
-	if k.kind.Named {
+	if k.kind.ReferencedOnly {
 		return true, nil
 	}
 	written, err := k.cfg.Publisher.LastMarker(ctx, k.cfg.Cluster, k.kind.GroupResource)
@@ -133,7 +133,7 @@ func (k *kindReflector) recordForeignVersion(by publish.Entry) {
 // difference.
 func (k *kindReflector) relistIfProbeMissing(ctx context.Context, probe publishedMessage) error {
 	last, err := k.cfg.Publisher.LastChange(ctx, k.keyOf(probe.name))
-	missing := errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed) || err == nil && last.Sequence < probe.sequence
+	missing := errors.Is(err, publish.ErrNoMessage) || errors.Is(err, publish.ErrMalformed) || err == nil && last.Sequence < probe.sequence
 	if err != nil && !missing {
 		return err
 	}

@@ -86,7 +86,7 @@ func (c *fakeSource) put(name, spec string, object []byte) {
 	}
 	o.ResourceVersion, o.ObservedAt = strconv.Itoa(c.version), time.Now()
 	o.Object = object
-	o.Meaning = fmt.Sprint(o.UID, maphash.String(c.seed, spec))
+	o.ContentHash = fmt.Sprint(o.UID, maphash.String(c.seed, spec))
 	c.objects[name] = o
 	c.record(o)
 }

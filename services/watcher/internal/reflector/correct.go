@@ -57,8 +57,8 @@ func (k *kindReflector) entryOfStoredMessage(stored publish.StoredMessage) publi
 }
 
 // correctPublishedMessage compares the message about an object with the API server, and replaces it if the two differ,
-// or if a forged tombstone was removed. It returns the message that the stream then holds. After [publish.ErrChanged]
-// the caller must call it again, so that the next attempt reads the API server again.
+// or if a forged tombstone was removed. It returns the message that the stream then holds. After
+// [publish.ErrMessageReplaced] the caller must call it again, so that the next attempt reads the API server again.
 func (k *kindReflector) correctPublishedMessage(ctx context.Context, name types.NamespacedName, by suspectSource) (publish.Entry, error) {
 	last, err := k.cfg.Publisher.LastChange(ctx, k.keyOf(name))
 	if err != nil && !isMissingOrMalformed(err) {
@@ -73,7 +73,7 @@ func (k *kindReflector) correctPublishedMessage(ctx context.Context, name types.
 	if by != byTombstone && k.matchesLiveObject(on, present, version) {
 		return on, nil
 	}
-	want, opts := present.Change, k.publishOptions(present.Meaning)
+	want, opts := present.Change, k.publishOptions(present.ContentHash)
 	if want.UID == "" && last.Sequence == 0 {
 		k.reportCorrection(ctx, last, event.Change{Key: on.Key}, causeVersion, by)
 		return on, nil

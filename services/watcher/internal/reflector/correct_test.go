@@ -21,7 +21,7 @@ func (b *testNATS) forge(key event.Key, edit func(*nats.Msg, *event.Change)) {
 		b.t.Fatal(err)
 	}
 	b.forgeChange(last.Change, func(m *nats.Msg, c *event.Change) {
-		m.Header.Set(publish.HeaderMeaning, last.ContentHash)
+		m.Header.Set(publish.HeaderContentHash, last.ContentHash)
 		edit(m, c)
 	})
 }
@@ -101,7 +101,7 @@ func (b *testNATS) staysRight(c *fakeSource, stop func()) {
 	b.becomes(c)
 }
 
-func TestSweepCorrectsAForgeryFromBeforeTheTerm(t *testing.T) {
+func TestSweepCorrectsForgeryFromBeforeTerm(t *testing.T) {
 	for name, test := range forgedMessages() {
 		t.Run(name, func(t *testing.T) {
 			b, c := newTestNATS(t), newFakeSource()
@@ -128,7 +128,7 @@ func TestSweepCorrectsAForgeryFromBeforeTheTerm(t *testing.T) {
 	}
 }
 
-func TestSweepOverwritesAnOlderState(t *testing.T) {
+func TestSweepOverwritesOlderState(t *testing.T) {
 	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v0", "")
 	stop := b.run(b.config(c))
@@ -153,7 +153,7 @@ func TestSweepOverwritesAnOlderState(t *testing.T) {
 }
 
 // Forged versions must not pass for those of a cluster that was restored from a backup.
-func TestSweepCountsForgeriesHoweverMany(t *testing.T) {
+func TestSweepCountsAllForgeries(t *testing.T) {
 	b, c := newTestNATS(t), newFakeSource()
 	names := []string{"a", "b", "c", "d"}
 	for _, name := range names {

@@ -164,7 +164,7 @@ func TestMarkersAreWithdrawnDuringEpochChange(t *testing.T) {
 	}
 }
 
-func TestBriefVersionLagBeginsNoEpoch(t *testing.T) {
+func TestBriefVersionLagDoesNotBeginEpoch(t *testing.T) {
 	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	restore := c.backup()

@@ -69,7 +69,7 @@ func (h *Health) beginTerm(kinds []*kindReflector) (end func()) {
 	h.acknowledged, h.answered, h.checked, h.barrier, h.read = failurePeriod{}, failurePeriod{}, failurePeriod{}, failurePeriod{}, time.Now()
 	h.kinds = make(map[string]*kindHealth, len(kinds))
 	for _, k := range kinds {
-		if k.kind.Named { // A namespace whose Secrets cannot be listed must not delay the rest.
+		if k.kind.ReferencedOnly { // A namespace whose Secrets cannot be listed must not delay the rest.
 			continue
 		}
 		h.kinds[k.kindLabel()] = &kindHealth{heard: time.Now()}

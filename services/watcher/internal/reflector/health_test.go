@@ -31,7 +31,7 @@ func wants(t *testing.T, err error, text string) {
 	}
 }
 
-func TestNamedKindBlocksNeitherReadinessNorBarriers(t *testing.T) {
+func TestReferencedOnlyKindDoesNotBlockReadinessOrBarriers(t *testing.T) {
 	h, r := &Health{}, &reflector{cfg: Config{Halt: &inMemoryHalt{}}, targets: &targetKinds{}, barriers: newAcceptedWriter()}
 	stores, secrets := newKindReflector(r, kinds.Stores(), nil), newKindReflector(r, kinds.Secrets().InNamespace("team-a"), nil)
 	r.kinds = []*kindReflector{stores, secrets}
@@ -72,7 +72,7 @@ func TestClusterErrRequiresEveryKind(t *testing.T) {
 	})
 }
 
-func TestALeaderIsReadyWhileItWritesBarriers(t *testing.T) {
+func TestLeaderIsReadyWhileItWritesBarriers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, _, end := newLeaderHealth()
 		wants(t, h.BarrierErr(), "")
@@ -91,7 +91,7 @@ func TestALeaderIsReadyWhileItWritesBarriers(t *testing.T) {
 	})
 }
 
-func TestLeaderLogsEachCauseOfNoBarrierOnce(t *testing.T) {
+func TestLeaderLogsEachCauseOfMissingBarrierOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, _, end := newLeaderHealth()
 		defer end()
@@ -175,7 +175,7 @@ func TestBusSilenceCountsFailedStreamChecks(t *testing.T) {
 	})
 }
 
-func TestFullStreamIsReportedAndLosesNothing(t *testing.T) {
+func TestFullStreamIsReportedAndDoesNotLoseChanges(t *testing.T) {
 	const room, large = 1 << 20, 512 << 10
 	b, c := newTestNATS(t), newFakeSource()
 	c.apply("small", "v1", "")

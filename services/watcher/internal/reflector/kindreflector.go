@@ -73,8 +73,8 @@ type kindReflector struct {
 // compactEntry is a [publish.Entry] without the fields that follow from its place. version is empty if the message was
 // refused.
 type compactEntry struct {
-	sequence                     uint64
-	uid, epoch, version, meaning string
+	sequence                         uint64
+	uid, epoch, version, contentHash string
 }
 
 // publishedMessage is a message on the stream about an object, living or not.
@@ -86,8 +86,8 @@ type publishedMessage struct {
 // matchesContentOf reports whether h has the meaning of o and no later version. In an earlier epoch only the very same
 // version counts, because consumers write by the version they received.
 func (h compactEntry) matchesContentOf(o source.Object) bool {
-	if h.meaning != o.Meaning || h.version == o.ResourceVersion {
-		return h.meaning == o.Meaning
+	if h.contentHash != o.ContentHash || h.version == o.ResourceVersion {
+		return h.contentHash == o.ContentHash
 	}
 	order, err := compareResourceVersions(h.version, o.ResourceVersion)
 	return h.epoch == o.Epoch && err == nil && order < 0
@@ -256,7 +256,7 @@ func (k *kindReflector) recordPublishedEntry(h publish.Entry) {
 		name = types.NamespacedName{Namespace: strings.Clone(name.Namespace), Name: strings.Clone(name.Name)}
 		k.heads[name] = compactEntry{
 			sequence: h.Sequence, uid: strings.Clone(h.UID), epoch: unique.Make(h.Epoch).Value(),
-			version: strings.Clone(h.Version), meaning: strings.Clone(h.ContentHash),
+			version: strings.Clone(h.Version), contentHash: strings.Clone(h.ContentHash),
 		}
 	}
 	k.cfg.Metrics.objects.WithLabelValues(k.kindLabel()).Set(float64(len(k.heads)))

@@ -23,14 +23,14 @@ func (k *kindReflector) storedMessages(ctx context.Context, bodies bool) iter.Se
 
 // isOfOtherReflector reports whether another reflector keeps an object.
 func (k *kindReflector) isOfOtherReflector(head publish.Entry) bool {
-	return k.kind.Named && k.kind.Namespace == "" && slices.ContainsFunc(k.cfg.Kinds, func(other kinds.Kind) bool {
+	return k.kind.ReferencedOnly && k.kind.Namespace == "" && slices.ContainsFunc(k.cfg.Kinds, func(other kinds.Kind) bool {
 		return other == k.kind.InNamespace(head.Key.Namespace) && other != k.kind
 	})
 }
 
 // publishMarker publishes a marker, unless the kind has none.
 func (k *kindReflector) publishMarker(ctx context.Context, m *eventv1.SnapshotMarker) error {
-	if k.kind.Named {
+	if k.kind.ReferencedOnly {
 		return nil
 	}
 	return k.cfg.Publisher.PublishMarker(ctx, m)

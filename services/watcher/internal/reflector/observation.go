@@ -151,7 +151,7 @@ func (t *targetKind) writeProblemMarker(ctx context.Context, incarnation, proble
 	}
 	m.Problem = problem
 	if k := t.currentReflector(); k != nil {
-		m.Kind, m.Version, m.Namespaced = k.kind.Kind, k.kind.Version, !k.kind.Global
+		m.Kind, m.Version, m.Namespaced = k.kind.Kind, k.kind.Version, !k.kind.ClusterScoped
 	}
 	if err := r.cfg.Publisher.PublishMarker(ctx, m); err != nil {
 		return err

@@ -24,7 +24,7 @@ func (k *kindReflector) publishState(ctx context.Context, s pendingState, on com
 	if s.unseen {
 		return k.publishDeletion(ctx, s)
 	}
-	there := publish.Entry{Key: s.Key, Sequence: on.sequence, UID: on.uid, Version: on.version, ContentHash: on.meaning, Epoch: on.epoch}
+	there := publish.Entry{Key: s.Key, Sequence: on.sequence, UID: on.uid, Version: on.version, ContentHash: on.contentHash, Epoch: on.epoch}
 	switch {
 	case on.sequence == 0:
 	case !s.Deleted && on.matchesContentOf(s.Object):
@@ -36,7 +36,7 @@ func (k *kindReflector) publishState(ctx context.Context, s pendingState, on com
 	if on.uid != s.UID || on.epoch != s.Epoch {
 		expected = 0 // The publisher must read the present message.
 	}
-	stored, err := k.publishTracedChange(ctx, s.Change, expected, k.publishOptions(s.Meaning))
+	stored, err := k.publishTracedChange(ctx, s.Change, expected, k.publishOptions(s.ContentHash))
 	if err == nil && (stored.Version != s.ResourceVersion || stored.Deleted != s.Deleted) {
 		return k.correctPublishedMessage(ctx, namespacedNameOf(s.Key), bySweep) // The stream held a state that is as new.
 	}
@@ -44,8 +44,8 @@ func (k *kindReflector) publishState(ctx context.Context, s pendingState, on com
 }
 
 // publishOptions returns the options of a publication.
-func (k *kindReflector) publishOptions(meaning string) publish.PublicationOptions {
-	return publish.PublicationOptions{ContentHash: meaning, MetadataOnly: k.kind.MetadataOnly, TTL: k.cfg.TombstoneTTL}
+func (k *kindReflector) publishOptions(contentHash string) publish.PublicationOptions {
+	return publish.PublicationOptions{ContentHash: contentHash, MetadataOnly: k.kind.MetadataOnly, TTL: k.cfg.TombstoneTTL}
 }
 
 // publishDeletion publishes the deletion of an object whose last state only the stream holds.
@@ -53,7 +53,7 @@ func (k *kindReflector) publishDeletion(ctx context.Context, s pendingState) (pu
 	nothing := publish.Entry{Key: s.Key}
 	last, err := k.cfg.Publisher.LastChange(ctx, s.Key)
 	switch {
-	case errors.Is(err, publish.ErrNone):
+	case errors.Is(err, publish.ErrNoMessage):
 		return nothing, nil
 	case errors.Is(err, publish.ErrMalformed):
 		return k.correctPublishedMessage(ctx, namespacedNameOf(s.Key), bySweep)

@@ -157,8 +157,8 @@ func Run(ctx context.Context, cfg Config) error {
 	cfg.Source = registered
 	r := &reflector{cfg: cfg, lane: newPublishQueue(), warnings: rate.Sometimes{First: 1, Interval: time.Second}, copies: map[string]bool{}}
 	r.targets, r.audit = newTargetKinds(r, registered), newStreamAuditor(r)
-	cfg.Publisher.OnAck(r.audit.recordAcknowledged)
-	defer cfg.Publisher.OnAck(nil)
+	cfg.Publisher.SetOnAck(r.audit.recordAcknowledged)
+	defer cfg.Publisher.SetOnAck(nil)
 	for _, kind := range cfg.Kinds {
 		r.kinds = append(r.kinds, newKindReflector(r, kind, r.lane))
 	}
@@ -246,7 +246,7 @@ func (r *reflector) identifyClusterAndStream(ctx context.Context) error {
 	r.cfg.Halt.AdoptFromBarrier(newest)
 	epochs := []string{newest.GetEpoch()}
 	for _, kind := range r.cfg.Kinds {
-		head, err := r.cfg.Publisher.ReadOldest(ctx, r.cfg.Cluster, kind.GroupResource)
+		head, err := r.cfg.Publisher.ReadOldestEntry(ctx, r.cfg.Cluster, kind.GroupResource)
 		if err != nil && !isMissingOrMalformed(err) {
 			return err
 		}
@@ -278,7 +278,7 @@ func (r *reflector) isForeignEpoch(epoch string) bool {
 
 // isMissingOrMalformed reports whether no message exists, or only a malformed one.
 func isMissingOrMalformed(err error) bool {
-	return errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed)
+	return errors.Is(err, publish.ErrNoMessage) || errors.Is(err, publish.ErrMalformed)
 }
 
 // adoptLaterEpoch starts a new sweep of everything if a message is of a later epoch of this cluster.

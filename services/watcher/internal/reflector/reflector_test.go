@@ -381,7 +381,7 @@ func TestStreamOfOtherClusterIsRefused(t *testing.T) {
 	b.becomes(c)
 }
 
-func TestNATSOutageLosesNoChange(t *testing.T) {
+func TestNATSOutageDoesNotLoseChange(t *testing.T) {
 	b, c := newTestNATS(t), newFakeSource()
 	for i := range 20 {
 		c.apply(fmt.Sprint(i), "v1", "")

@@ -40,13 +40,13 @@ func newIdleReflector(t *testing.T, b *testNATS, c *fakeSource, listed func(*kin
 func publishAll(t *testing.T, b *testNATS, c *fakeSource) {
 	t.Helper()
 	for _, o := range c.objects {
-		if _, err := b.p.PublishChange(t.Context(), o.Change, 0, publish.PublicationOptions{ContentHash: o.Meaning}); err != nil {
+		if _, err := b.p.PublishChange(t.Context(), o.Change, 0, publish.PublicationOptions{ContentHash: o.ContentHash}); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func TestRelistThatIsRestartedPublishesNoDeletion(t *testing.T) {
+func TestRestartedRelistDoesNotPublishDeletion(t *testing.T) {
 	for name, unserved := range map[string]bool{"listed": false, "not served": true} {
 		t.Run(name, func(t *testing.T) {
 			b, c := newTestNATS(t), newFakeSource()
@@ -81,7 +81,7 @@ func TestRelistAfterDoubtReadsBodies(t *testing.T) {
 	}
 }
 
-func TestCheckRestartsRelistOfAnEarlierStream(t *testing.T) {
+func TestCheckRestartsRelistOfEarlierStream(t *testing.T) {
 	b, c := newTestNATS(t), newFakeSource()
 	k := newIdleReflector(t, b, c, func(*kindReflector) {})
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -16,7 +16,7 @@ const settling = time.Second
 // ensureStreamID returns the ID of the stream of changes. It creates the stream if none exists.
 func (r *reflector) ensureStreamID(ctx context.Context) (string, error) {
 	incarnation, err := r.cfg.Publisher.StreamID(ctx)
-	if !errors.Is(err, publish.ErrNone) {
+	if !errors.Is(err, publish.ErrNoMessage) {
 		return incarnation, err
 	}
 	if err := r.repairStreams(ctx); err != nil {
@@ -50,10 +50,10 @@ func (r *reflector) compareStreamConfigs(ctx context.Context) ([]topology.Stream
 		}
 	}
 	for _, d := range differences {
-		if d.Copies > 0 && !r.copies[d.Stream] {
+		if d.Replicas > 0 && !r.copies[d.Stream] {
 			r.copies[d.Stream] = true
 			r.cfg.Log.WarnContext(ctx, "a stream has more copies than --stream-replicas says; they are kept",
-				"stream", d.Stream, "copies", d.Copies, "stream_replicas", r.cfg.StreamReplicas)
+				"stream", d.Stream, "copies", d.Replicas, "stream_replicas", r.cfg.StreamReplicas)
 		}
 	}
 	return differences, err

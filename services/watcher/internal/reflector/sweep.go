@@ -200,7 +200,7 @@ func (k *kindReflector) enqueueDeletionsAndMarker(s *relistProgress, version str
 		ResourceVersion: version, Count: count, Stream: s.incarnation, Served: served,
 	}
 	if k.kind.Target {
-		s.marker.Target, s.marker.Kind, s.marker.Version, s.marker.Namespaced = true, k.kind.Kind, k.kind.Version, !k.kind.Global
+		s.marker.Target, s.marker.Kind, s.marker.Version, s.marker.Namespaced = true, k.kind.Kind, k.kind.Version, !k.kind.ClusterScoped
 	}
 	if k.kind.Target && !served {
 		s.marker.Problem = describeFollowProblem(source.ErrNotServed)

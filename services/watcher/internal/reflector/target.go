@@ -176,7 +176,7 @@ func (t *targetKind) withdrawFromStream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	last, err := r.cfg.Publisher.PurgeTargets(ctx, r.cfg.Cluster, t.kind)
+	last, err := r.cfg.Publisher.PurgeTargetKind(ctx, r.cfg.Cluster, t.kind)
 	if err != nil {
 		return err
 	}

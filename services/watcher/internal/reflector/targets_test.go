@@ -284,7 +284,7 @@ func TestVersionSwitchDropsPendingStates(t *testing.T) {
 	if err := k.runPublishTask(t.Context(), namespacedNameOf(o.Key)); err != nil {
 		t.Error(err)
 	}
-	if last, err := b.p.LastChange(t.Context(), o.Key); !errors.Is(err, publish.ErrNone) {
+	if last, err := b.p.LastChange(t.Context(), o.Key); !errors.Is(err, publish.ErrNoMessage) {
 		t.Errorf("it is %+v, %v", last, err)
 	}
 	if !of.lane.backlog.TryAcquire(backlogBytes) {
@@ -333,7 +333,7 @@ func TestProblemTextIsStable(t *testing.T) {
 }
 
 // A kind that is registered before it is served causes no warning. Every other kind that is not followed does.
-func TestUnservedKindCausesNoWarning(t *testing.T) {
+func TestUnservedKindDoesNotCauseWarning(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "oaks"}, "a", errors.New("one"))
 	for _, err := range []error{
 		forbidden, fmt.Errorf("%w: %w", source.ErrNotServed, forbidden), source.ErrCannotBeFollowed, errTooMany, errMisnamed, errRewound, errors.New("another"),

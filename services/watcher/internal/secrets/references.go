@@ -53,7 +53,7 @@ func newSecretReferences(followed []kinds.Kind, log *slog.Logger) *secretReferen
 	}
 	for _, kind := range followed {
 		switch {
-		case kind.Named && kind.Namespace != "":
+		case kind.ReferencedOnly && kind.Namespace != "":
 			r.names[kind.Namespace] = &namedSecrets{count: map[string]int{}, turned: map[string]bool{}, wake: make(chan struct{}, 1)}
 		case canNameSecrets(kind):
 			r.unlisted[kind.GroupResource] = true

@@ -15,7 +15,7 @@ import (
 
 // followed returns users of both groups, and the Secrets of two namespaces.
 func followed() []kinds.Kind {
-	return append(SecretKinds([]string{"a", "b"}), kinds.OpenSearchUsers(), kinds.ToLegacy(kinds.OpenSearchUsers()), kinds.Stores())
+	return append(SecretKinds([]string{"a", "b"}), kinds.OpenSearchUsers(), kinds.ToLegacyOpenSearchKind(kinds.OpenSearchUsers()), kinds.Stores())
 }
 
 func user(kind kinds.Kind, namespace, name, secret string) source.Object {
@@ -36,7 +36,7 @@ func (r *secretReferences) allTurned() (all []string) {
 }
 
 func TestReferencesNameSecretWhileAnyObjectDoes(t *testing.T) {
-	users, legacy := kinds.OpenSearchUsers(), kinds.ToLegacy(kinds.OpenSearchUsers())
+	users, legacy := kinds.OpenSearchUsers(), kinds.ToLegacyOpenSearchKind(kinds.OpenSearchUsers())
 	r := newSecretReferences(followed(), slog.New(slog.DiscardHandler))
 	deleted := user(users, "a", "anna", "s")
 	deleted.Deleted = true
@@ -71,7 +71,7 @@ func TestReferencesNameSecretWhileAnyObjectDoes(t *testing.T) {
 }
 
 func TestRecordListPageReplacesReferences(t *testing.T) {
-	users, legacy := kinds.OpenSearchUsers(), kinds.ToLegacy(kinds.OpenSearchUsers())
+	users, legacy := kinds.OpenSearchUsers(), kinds.ToLegacyOpenSearchKind(kinds.OpenSearchUsers())
 	r := newSecretReferences(followed(), slog.New(slog.DiscardHandler))
 	known := func() bool {
 		ctx, cancel := context.WithCancel(t.Context())

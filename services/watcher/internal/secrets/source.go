@@ -57,7 +57,7 @@ func SecretKinds(namespaces []string) []kinds.Kind {
 func New(from apiServer, followed []kinds.Kind, log *slog.Logger) *Source {
 	s := &Source{apiServer: from, references: newSecretReferences(followed, log), namespaces: map[string]*namespaceSecrets{}, log: log}
 	for _, kind := range followed {
-		if kind.Named && kind.Namespace != "" {
+		if kind.ReferencedOnly && kind.Namespace != "" {
 			s.namespaces[kind.Namespace] = &namespaceSecrets{kind: kind, server: from, references: s.references, shown: map[string]event.Change{}}
 		}
 	}
@@ -66,7 +66,7 @@ func New(from apiServer, followed []kinds.Kind, log *slog.Logger) *Source {
 
 // List reads one page of a list.
 func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error) {
-	if !kind.Named {
+	if !kind.ReferencedOnly {
 		page, err := s.apiServer.List(ctx, kind, token)
 		s.references.recordListPage(kind, token, page, err)
 		return page, err
@@ -84,7 +84,7 @@ func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (sourc
 
 // ListNamed lists the objects with a name: a Secret only if another object names it.
 func (s *Source) ListNamed(ctx context.Context, kind kinds.Kind, name string) (source.Page, error) {
-	if !kind.Named {
+	if !kind.ReferencedOnly {
 		return s.apiServer.ListNamed(ctx, kind, name)
 	}
 	of, err := s.namespaceSecretsOf(kind)
@@ -97,7 +97,7 @@ func (s *Source) ListNamed(ctx context.Context, kind kinds.Kind, name string) (s
 
 // Watch yields the changes after a version.
 func (s *Source) Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error] {
-	if !kind.Named {
+	if !kind.ReferencedOnly {
 		return s.references.recordWatchEvents(kind, s.apiServer.Watch(ctx, kind, version))
 	}
 	return func(yield func(source.Event, error) bool) {
@@ -113,7 +113,7 @@ func (s *Source) Watch(ctx context.Context, kind kinds.Kind, version string) ite
 
 // CurrentResourceVersion returns the current version of the kind.
 func (s *Source) CurrentResourceVersion(ctx context.Context, kind kinds.Kind) (string, error) {
-	if !kind.Named {
+	if !kind.ReferencedOnly {
 		return s.apiServer.CurrentResourceVersion(ctx, kind)
 	}
 	of, err := s.namespaceSecretsOf(kind)
@@ -143,7 +143,7 @@ func (s *Source) wrapForbiddenError(ctx context.Context, of *namespaceSecrets, e
 	}
 	if !of.refused.Swap(true) {
 		s.log.WarnContext(ctx, "the Secrets of a namespace may not be followed; until they are, changes of passwords are seen late",
-			"namespace", of.kind.Namespace, "remedy", rbac.Account{Service: topology.Watcher}.BindSecretsCommand(of.kind.Namespace), "error", err)
+			"namespace", of.kind.Namespace, "remedy", rbac.ServiceAccount{Service: topology.Watcher}.BindSecretsCommand(of.kind.Namespace), "error", err)
 	}
 	return errors.Join(as, err)
 }

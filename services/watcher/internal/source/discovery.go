@@ -19,7 +19,7 @@ func (s *Source) withServedVersion(kind kinds.Kind) kinds.Kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.older[kind.GroupResource] {
-		kind.Version, kind.Older = kind.Older, kind.Version
+		kind.Version, kind.FallbackVersion = kind.FallbackVersion, kind.Version
 	}
 	return kind
 }
@@ -46,7 +46,7 @@ func (s *Source) confirmNotServed(ctx context.Context, kind kinds.Kind, cause er
 			return err
 		case found && version == kind.Version:
 			return fmt.Errorf("the API server is about to serve it, or about to stop: %w", cause)
-		case found && version == kind.Older:
+		case found && version == kind.FallbackVersion:
 			s.switchVersion(kind.GroupResource)
 			return fmt.Errorf("the API server has it in version %s: %w", version, cause)
 		case found:
@@ -118,7 +118,7 @@ func (s *Source) FindServedKind(ctx context.Context, of event.GroupResource) (ki
 				return kinds.Kind{}, fmt.Errorf("%w: the API server has no %s of %s", ErrCannotBeFollowed, verb, of)
 			}
 		}
-		kind.Kind, kind.Global = resource.Kind, !resource.Namespaced
+		kind.Kind, kind.ClusterScoped = resource.Kind, !resource.Namespaced
 		return kind, nil
 	}
 	return kinds.Kind{}, fmt.Errorf("looking for %s: %w", of, ErrNotServed)

@@ -17,9 +17,9 @@ import (
 // Object is the state of one object.
 type Object struct {
 	event.Change
-	// Meaning is a fingerprint of the fields that consumers use. If two states have the same meaning, only one need be
+	// ContentHash is a fingerprint of the fields that consumers use. If two states have the same meaning, only one need be
 	// published.
-	Meaning string
+	ContentHash string
 }
 
 // toObject converts the JSON of the API server to the state that is published.
@@ -32,7 +32,7 @@ func (s *Source) toObject(kind kinds.Kind, raw []byte) (Object, error) {
 		return Object{}, err
 	}
 	o.ObservedAt = time.Now()
-	return Object{Meaning: hashConsumedFields(kind, o.Top, o.Metadata), Change: o.Change}, nil
+	return Object{ContentHash: hashConsumedFields(kind, o.Top, o.Metadata), Change: o.Change}, nil
 }
 
 // ContentHash returns the fingerprint of an object in its published form.

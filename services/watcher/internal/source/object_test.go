@@ -53,7 +53,7 @@ func TestListItemGetsKind(t *testing.T) {
 	roles := kinds.Kind{GroupResource: event.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}, Version: "v1", Kind: "Role"}
 	listed := decode(t, roles, `{"metadata":{"name":"r","namespace":"n","uid":"u","resourceVersion":"1"},"rules":null}`)
 	watched := decode(t, roles, `{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"r","namespace":"n","uid":"u","resourceVersion":"1"},"rules":null}`)
-	if string(listed.Change.Object) != string(watched.Change.Object) || listed.Meaning != watched.Meaning {
+	if string(listed.Change.Object) != string(watched.Change.Object) || listed.ContentHash != watched.ContentHash {
 		t.Errorf("listed %s, watched %s", listed.Change.Object, watched.Change.Object)
 	}
 	if listed.Key.Namespace != "n" || !strings.Contains(string(listed.Change.Object), `"kind":"Role"`) {
@@ -83,7 +83,7 @@ func TestContentHashCoversConsumedFields(t *testing.T) {
 			if changed == storeJSON {
 				t.Fatal("nothing was replaced")
 			}
-			if got := decode(t, tc.kind, storeJSON).Meaning == decode(t, tc.kind, changed).Meaning; got != tc.same {
+			if got := decode(t, tc.kind, storeJSON).ContentHash == decode(t, tc.kind, changed).ContentHash; got != tc.same {
 				t.Errorf("same meaning is %v, want %v", got, tc.same)
 			}
 		})
@@ -110,7 +110,7 @@ func TestToObjectRefusesInvalidObject(t *testing.T) {
 	}
 }
 
-func FuzzToObjectLeaksNoSecret(f *testing.F) {
+func FuzzToObjectDoesNotLeakSecret(f *testing.F) {
 	f.Add("aHVudGVyMg==", "note")
 	f.Add("\x00\xff", "kubectl.kubernetes.io/last-applied-configuration")
 	f.Fuzz(func(t *testing.T, value, annotation string) {

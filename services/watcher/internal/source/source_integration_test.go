@@ -154,7 +154,7 @@ func TestGetReturnsObjectOrNotFound(t *testing.T) {
 		t.Errorf("got %+v, %v", o.Change, err)
 	}
 	page, err := s.List(t.Context(), kinds.Stores(), "")
-	if err != nil || len(page.Objects) != 1 || page.Objects[0].Meaning != o.Meaning {
+	if err != nil || len(page.Objects) != 1 || page.Objects[0].ContentHash != o.ContentHash {
 		t.Errorf("listed %+v, %v: want the meaning of what was got", page.Objects, err)
 	}
 	if _, err := s.Get(t.Context(), kinds.Stores(), "", "none"); !errors.Is(err, ErrNotFound) {
@@ -193,12 +193,12 @@ func TestSecretRequestsAcceptMetadataOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(page.Objects, func(o Object) bool { return o.Key.Name == secret.Name })
-	if i < 0 || page.Objects[i].Meaning != o.Meaning {
+	if i < 0 || page.Objects[i].ContentHash != o.ContentHash {
 		t.Errorf("listed at %d, want the same meaning as when got", i)
 	}
 	for namespace, want := range map[string]int{"default": 1, "kube-system": 0} {
 		page, err := s.ListNamed(t.Context(), secrets().InNamespace(namespace), secret.Name)
-		if err != nil || len(page.Objects) != want || page.Version == "" || want > 0 && page.Objects[0].Meaning != o.Meaning {
+		if err != nil || len(page.Objects) != want || page.Version == "" || want > 0 && page.Objects[0].ContentHash != o.ContentHash {
 			t.Errorf("by its name in %s are %+v, %v", namespace, page, err)
 		}
 		page, err = s.List(t.Context(), secrets().InNamespace(namespace), "")
@@ -219,8 +219,8 @@ func TestSecretRequestsAcceptMetadataOnly(t *testing.T) {
 		if e.Bookmark {
 			continue
 		}
-		if e.Meaning == o.Meaning || strings.Contains(string(e.Change.Object), "password") {
-			t.Errorf("a new value is %s with meaning %s", e.Change.Object, e.Meaning)
+		if e.ContentHash == o.ContentHash || strings.Contains(string(e.Change.Object), "password") {
+			t.Errorf("a new value is %s with meaning %s", e.Change.Object, e.ContentHash)
 		}
 		break
 	}
@@ -283,7 +283,7 @@ func TestErrNotServedRequiresDiscovery(t *testing.T) {
 func TestListUsesOlderServedVersion(t *testing.T) {
 	s, kube := connect(t)
 	crds := apiextensions.NewForConfigOrDie(kube.AdminConfig()).CustomResourceDefinitions()
-	things := kinds.Kind{GroupResource: event.GroupResource{Group: "older.entail.test", Resource: "things"}, Version: "v2", Older: "v1", Kind: "Thing"}
+	things := kinds.Kind{GroupResource: event.GroupResource{Group: "older.entail.test", Resource: "things"}, Version: "v2", FallbackVersion: "v1", Kind: "Thing"}
 	grantReadRight(t, kube, things)
 	crd := definition(things, "v1")
 	crd.Spec.Scope = apiextensionsv1.ClusterScoped

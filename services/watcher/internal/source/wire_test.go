@@ -106,7 +106,7 @@ func lists(resources ...string) func(*http.Request) (int, any) {
 
 func TestConfirmNotServedChecksDiscovery(t *testing.T) {
 	older := kinds.Stores()
-	older.Older = "v1alpha0"
+	older.FallbackVersion = "v1alpha0"
 	for name, test := range map[string]struct {
 		kind    kinds.Kind
 		answers map[string]func(*http.Request) (int, any)
@@ -154,7 +154,7 @@ func TestConfirmNotServedChecksDiscovery(t *testing.T) {
 
 func TestSwitchVersionUsesOlderVersion(t *testing.T) {
 	kind := kinds.Stores()
-	kind.Older = "v1alpha0"
+	kind.FallbackVersion = "v1alpha0"
 	const path = groupPath + "/v1alpha0/stores"
 	s, w := dial(t, map[string]func(*http.Request) (int, any){
 		groupPath: served("v1alpha0"), groupPath + "/v1alpha0": lists("stores"),
@@ -234,7 +234,7 @@ func withOther(resource string) kinds.Kind {
 	return kind
 }
 
-func TestListNamedFindsObjectOrNone(t *testing.T) {
+func TestListNamedFindsOneObjectAtMost(t *testing.T) {
 	const demo = storesPath + "/demo"
 	for name, test := range map[string]struct {
 		name   string

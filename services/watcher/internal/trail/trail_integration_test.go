@@ -72,7 +72,7 @@ func TestServiceProgressFollowsConsumer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(1), jetstream.PullPriorityGroup(topology.Group))
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(1), jetstream.PullPriorityGroup(topology.PriorityGroup))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -199,7 +199,7 @@ func (h *handler) decideWithTimeout(ctx context.Context, d *reviewDecision) (rev
 	if err != nil || allowed {
 		return review.AllowedAnswer(why), err
 	}
-	answer := review.RefusedAnswer(d.question.Permission)
+	answer := review.MissingPermissionAnswer(d.question.Permission)
 	answer.Denied = h.cfg.ExplicitDeny
 	if err := d.review.UnidentifiedUserErr(h.options.Rules); err != nil {
 		answer.EvaluationError = err.Error()

@@ -66,7 +66,7 @@ func (f *fake) options() Options {
 			if f.question = q; f.failing {
 				return why, true, errDown
 			}
-			return authz.Proof{Binding: authz.Ref{Namespace: "n", Name: "b"}, Principal: authz.Principal{Sort: authz.User}}, f.allowed, nil
+			return authz.Proof{Binding: authz.Ref{Namespace: "n", Name: "b"}, Principal: authz.Principal{Kind: authz.User}}, f.allowed, nil
 		},
 		Log: slog.New(slog.NewJSONHandler(&f.log, nil)), Metrics: f.metrics, Tracer: cmp.Or[trace.TracerProvider](f.tracer, noop.NewTracerProvider()),
 		Propagator: propagation.TraceContext{},

@@ -44,8 +44,9 @@ func AllowedAnswer(why authz.Proof) Answer {
 		why.Binding, principalText(why.Principal), why.Role, scopeText(why.At))}
 }
 
-// RefusedAnswer returns a no whose reason names the missing permission. It reveals nothing about the rights of others.
-func RefusedAnswer(permission string) Answer {
+// MissingPermissionAnswer returns a no whose reason names the missing permission. It reveals nothing about the rights
+// of others.
+func MissingPermissionAnswer(permission string) Answer {
 	return Answer{Reason: fmt.Sprintf("missing permission %q", permission)}
 }
 
@@ -55,7 +56,7 @@ func NoOpinionAnswer(err error) Answer {
 }
 
 func principalText(p authz.Principal) string {
-	switch p.Sort {
+	switch p.Kind {
 	case authz.CoreServiceAccount:
 		return fmt.Sprintf("ServiceAccount with UID %q", p.UID)
 	case authz.ServiceAccount:

@@ -29,7 +29,7 @@ func FuzzDecodeAndDecide(f *testing.F) {
 			if allowed {
 				t.Errorf("%s is allowed: %+v", body, why)
 			}
-			for _, a := range []Answer{AllowedAnswer(why), RefusedAnswer(q.Permission)} {
+			for _, a := range []Answer{AllowedAnswer(why), MissingPermissionAnswer(q.Permission)} {
 				if _, err := a.Encode(r.Version); err != nil {
 					t.Errorf("%+v: %v", a, err)
 				}

@@ -31,21 +31,21 @@ type TrustRules struct {
 	// Namespaced reports whether objects of a registered type are in namespaces. known is false for types that are not
 	// followed. Nil means that no type is.
 	Namespaced func(typ string) (namespaced, known bool)
-	// global reports, for each type of IAM, whether its objects are outside namespaces.
-	global map[string]bool
+	// clusterScoped reports, for each type of IAM, whether its objects are outside namespaces.
+	clusterScoped map[string]bool
 }
 
 // NewTrustRules returns a copy of r with the scopes of IAM types filled in.
 func NewTrustRules(r TrustRules) *TrustRules {
-	r.global = map[string]bool{}
+	r.clusterScoped = map[string]bool{}
 	for _, k := range kinds.IAMKinds() {
-		r.global[iam.OpenFGAType(k.Group, k.Kind)] = k.Global
+		r.clusterScoped[iam.OpenFGAType(k.Group, k.Kind)] = k.ClusterScoped
 	}
 	return &r
 }
 
-// isGlobalType reports whether objects of a type are always outside namespaces, whatever a request contains.
-func (r *TrustRules) isGlobalType(typ string) bool {
+// isClusterScopedType reports whether objects of a type are always outside namespaces, whatever a request contains.
+func (r *TrustRules) isClusterScopedType(typ string) bool {
 	global, _ := r.typeScope(typ)
 	return global || typ == namespace
 }
@@ -58,12 +58,12 @@ func (r *TrustRules) isFollowedType(typ string) bool {
 
 // IsNamespacedType reports whether a type is followed and its objects are in namespaces.
 func (r *TrustRules) IsNamespacedType(typ string) bool {
-	return r.isFollowedType(typ) && !r.isGlobalType(typ)
+	return r.isFollowedType(typ) && !r.isClusterScopedType(typ)
 }
 
 // typeScope reports whether objects of a type are outside namespaces. known is true only for types that are followed.
 func (r *TrustRules) typeScope(typ string) (global, known bool) {
-	if global, known = r.global[typ]; !known && r.Namespaced != nil {
+	if global, known = r.clusterScoped[typ]; !known && r.Namespaced != nil {
 		namespaced, followed := r.Namespaced(typ)
 		return followed && !namespaced, followed
 	}

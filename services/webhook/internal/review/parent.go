@@ -48,7 +48,7 @@ func (r *AccessRequest) checkOrganizationNamespace(rules *TrustRules, typ string
 		return nil
 	}
 	switch within := organizationNamespace + r.Parent.Name; {
-	case r.Namespace != "" && r.Namespace != within && !rules.isGlobalType(typ):
+	case r.Namespace != "" && r.Namespace != within && !rules.isClusterScopedType(typ):
 		return fmt.Errorf("namespace mismatch: request namespace '%s' does not match organization namespace '%s'", r.Namespace, within)
 	case r.Namespace == "" && rules.IsNamespacedType(typ):
 		return errAllNamespaces

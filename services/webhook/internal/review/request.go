@@ -84,7 +84,7 @@ func (r *AccessRequest) ToQuery(rules *TrustRules, registry *iam.Registry) (auth
 	if err := r.checkOrganizationNamespace(rules, k.Type); err != nil {
 		return q, err
 	}
-	if q.Permission, q.Type = permission, k.Type; rules.isGlobalType(k.Type) {
+	if q.Permission, q.Type = permission, k.Type; rules.isClusterScopedType(k.Type) {
 		q.Namespace = "" // A request for a Namespace names itself as its namespace.
 	}
 	if rules.TrustParents && r.canTrustParent(rules, &q) {

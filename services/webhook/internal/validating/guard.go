@@ -61,14 +61,14 @@ func (g *Validator) indexAndSubject(ctx context.Context, request *admissionv1.Ad
 // decodeObjects decodes the new and the old object of a request. The old one is nil for a creation.
 func decodeObjects[T any](request *admissionv1.AdmissionRequest) (is, was *T, err error) {
 	is = new(T)
-	if err := event.DecodeCaseSensitive(request.Object.Raw, is); err != nil {
+	if err := event.DecodeObjectCaseSensitive(request.Object.Raw, is); err != nil {
 		return nil, nil, fmt.Errorf("decoding what is written: %w", err)
 	}
 	if len(request.OldObject.Raw) == 0 {
 		return is, nil, nil
 	}
 	was = new(T)
-	if err := event.DecodeCaseSensitive(request.OldObject.Raw, was); err != nil {
+	if err := event.DecodeObjectCaseSensitive(request.OldObject.Raw, was); err != nil {
 		return nil, nil, fmt.Errorf("decoding what was there: %w", err)
 	}
 	return is, was, nil
@@ -160,7 +160,7 @@ func missingRightError(request *admissionv1.AdmissionRequest, gives string, m au
 	what := "more than " + request.UserInfo.Username + " has"
 	switch {
 	case m.Owners:
-		what = fmt.Sprintf("too many owners: more than %d would have to be checked", authz.MostOwners)
+		what = fmt.Sprintf("too many owners: more than %d would have to be checked", authz.MaxOwners)
 	case m.Permission != "" && m.At.Type != "":
 		what = fmt.Sprintf("%s on %s, which %s does not have there", m.Permission, scopeText(m.At), request.UserInfo.Username)
 	case m.Permission != "":

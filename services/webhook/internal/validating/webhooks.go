@@ -97,7 +97,7 @@ func joinConditions(about, who string) admissionregistrationv1.MatchCondition {
 
 func newKindWebhook(kind kinds.Kind, judge admission.ValidateFunc, about, who string) admission.Webhook {
 	scope := admissionregistrationv1.NamespacedScope
-	if kind.Global {
+	if kind.ClusterScoped {
 		scope = admissionregistrationv1.ClusterScope
 	}
 	return admission.Webhook{Validate: judge, ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{

@@ -80,7 +80,7 @@ func TestCampaignEndsAfterTimeAndRounds(t *testing.T) {
 	}
 }
 
-func TestEpisodeKeepsOneViolationPerErrorAndNoneForTheEndOfARound(t *testing.T) {
+func TestEpisodeKeepsOneViolationPerErrorButDropsEndOfRound(t *testing.T) {
 	var out strings.Builder
 	e := &episode{history: history.New(&out), system: &system.System{}}
 	e.recordViolation(checker.Violation{Kind: checker.Leak, Err: errors.New("a tuple")})

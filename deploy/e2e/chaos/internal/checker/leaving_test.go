@@ -14,7 +14,7 @@ func (r *calmWorld) leaving() (store, part func(value any, path ...string)) {
 	return func(value any, path ...string) { r.set(s, value, path...) }, func(value any, path ...string) { r.set(p, value, path...) }
 }
 
-func TestDeletingStoreCausesNoFalseViolation(t *testing.T) {
+func TestDeletingStoreDoesNotCauseFalseViolation(t *testing.T) {
 	two := []any{tuple("part:1", "viewer", "user:1"), tuple("part:2", "viewer", "user:1")}
 	for name, change := range map[string]func(*calmWorld){
 		"a tuple waits for a text that is not taken any more": func(r *calmWorld) {

@@ -136,7 +136,7 @@ func TestMonitorCountsProbesSinceLastTake(t *testing.T) {
 	}
 }
 
-func TestMonitorCountsNoUnansweredProbe(t *testing.T) {
+func TestMonitorDoesNotCountUnansweredProbe(t *testing.T) {
 	w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
 	w.world.fga.err, w.answering = errors.New("away"), []string{"http://127.0.0.1:1"}
 	w.checkOpenFGA(t.Context())
@@ -148,7 +148,7 @@ func TestMonitorCountsNoUnansweredProbe(t *testing.T) {
 	}
 }
 
-func TestMonitorCountsEachAnswerOfAServer(t *testing.T) {
+func TestMonitorCountsEachAnswerOfServer(t *testing.T) {
 	cfg, asked := judge(t, false, http.StatusCreated)
 	w := watch(t, cfg)
 	w.askKubernetes(t.Context())
@@ -166,7 +166,7 @@ func TestMonitorCountsEachAnswerOfAServer(t *testing.T) {
 	}
 }
 
-func TestMonitorReportsAnAnswerAsAllowAndATupleAsLeak(t *testing.T) {
+func TestMonitorReportsAnswerAsAllowAndTupleAsLeak(t *testing.T) {
 	w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
 	w.reportf(w.currentEpoch(), func(*allowedSince) bool { return false }, "seen")
 	w.world.fga.tuples["id-0"] = append(w.world.fga.tuples["id-0"], Tuple{"doc:7", "viewer", "user:7"})
@@ -280,7 +280,7 @@ func TestUngrantedWebhookAnswerIsReported(t *testing.T) {
 	}
 }
 
-func TestGeneratedObjectsGrantNothing(t *testing.T) {
+func TestGeneratedObjectsDoNotGrant(t *testing.T) {
 	p := newAllowedSince()
 	made := atRest(t).follow("team-0", "made", "source", "role-9", "eve")
 	p.addState(workload.RoleBindingResource().Resource, *made)

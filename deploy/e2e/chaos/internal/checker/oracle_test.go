@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-func TestCorrectSystemHasNoViolation(t *testing.T) {
+func TestMonitorReportsNothingForCorrectSystem(t *testing.T) {
 	stores, parts, documents := workload.StoreResource(), workload.AuthorizationModelResource(), workload.PolicyDocumentResource()
 	for name, change := range map[string]func(*calmWorld){
 		"all": func(*calmWorld) {},

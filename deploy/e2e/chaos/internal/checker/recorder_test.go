@@ -166,7 +166,7 @@ func record(t *testing.T, webhook webhookBehind, operations int, judge func(*tes
 	return reported
 }
 
-func TestRecorderAcceptsAllowsInsideTheAnnouncedStaleness(t *testing.T) {
+func TestRecorderAcceptsAllowsWithinAnnouncedStaleness(t *testing.T) {
 	for name, late := range map[string]time.Duration{"at once": 0, "a second before the bound": announced - time.Second} {
 		reported := record(t, webhookBehind{behind: late, bindingsBehind: late}, 150, func(t *testing.T, r *AnswerRecorder) {
 			if err := r.ReportWrongAllows(t.Context()); err != nil {
@@ -221,7 +221,7 @@ func TestRecorderCountsAllowsOfMixedStates(t *testing.T) {
 	}
 }
 
-func TestRecorderAcceptsAllowsOfOpenFGASinceTheLastRestOnly(t *testing.T) {
+func TestRecorderAcceptsAllowsOfOpenFGAOnlySinceLastQuiescence(t *testing.T) {
 	const late = 2 * announced
 	for name, test := range map[string]struct {
 		rest     time.Duration // before the end
@@ -260,7 +260,7 @@ func TestRecorderFindsEachPlantedAllowOf50Milliseconds(t *testing.T) {
 	}
 }
 
-func TestRecorderReportsAnAllowOf50Milliseconds(t *testing.T) {
+func TestRecorderReportsAllowOf50Milliseconds(t *testing.T) {
 	reported := record(t, webhookBehind{}, 150, func(t *testing.T, r *AnswerRecorder) {
 		if _, ok := r.plantLie(r.sources[0]); !ok {
 			t.Error("found no revoked question to plant a wrong allow for")

@@ -104,7 +104,7 @@ func TestAccessFollowsFromEachKindOfGrant(t *testing.T) {
 	}
 }
 
-func TestAllowAtTheEdgeOfStalenessIsRight(t *testing.T) {
+func TestAllowAtEdgeOfStalenessIsRight(t *testing.T) {
 	r := record(declared())
 	r.at(10*time.Second, bound(), nil)
 	r.at(time.Hour, bound(), nil)
@@ -129,7 +129,7 @@ func TestAllowBeforeItsGrantIsWrong(t *testing.T) {
 	}
 }
 
-func TestUnknownTimesCountForTheServer(t *testing.T) {
+func TestUnknownTimesCountForServer(t *testing.T) {
 	r := record(declared())
 	r.AddState(r.revision+1, bound(), nil) // No mark shows yet when that happened.
 	if got := r.judge(time.Hour); got != Right {
@@ -261,7 +261,7 @@ func plant(t *testing.T, history *recorded, end time.Duration) {
 	}
 }
 
-func TestForgottenStatesChangeNoVerdict(t *testing.T) {
+func TestForgottenStatesDoNotChangeVerdict(t *testing.T) {
 	for seed := range uint64(20) {
 		history, times := draw(rand.New(rand.NewPCG(seed, 7)))
 		at := times[30]

@@ -84,7 +84,7 @@ func TestUndetectableFaultsAreExcluded(t *testing.T) {
 	}
 }
 
-func TestSafeFaultsHaveNoKnownFailure(t *testing.T) {
+func TestSafeFaultsExcludeKnownFailures(t *testing.T) {
 	safe := SurvivedFaults()
 	if len(safe) < 8 || len(safe) > len(AllFaults()) {
 		t.Errorf("%d of %d blows are safe", len(safe), len(AllFaults()))

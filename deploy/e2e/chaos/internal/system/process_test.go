@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestKillDuringStopIsNoFailure(t *testing.T) {
+func TestKillDuringStopIsNotFailure(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	s := newChildSpawner()
 	defer s.close()

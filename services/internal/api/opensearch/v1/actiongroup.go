@@ -68,5 +68,5 @@ func (in *OpensearchActionGroup) OpenSearchName() string {
 // CommonStatus implements [DeclaredObject].
 func (in *OpensearchActionGroup) CommonStatus() *Common { return &in.Status.Common }
 
-// Existing implements [DeclaredObject].
-func (in *OpensearchActionGroup) Existing() *bool { return in.Status.ExistingActionGroup }
+// ExistedBefore implements [DeclaredObject].
+func (in *OpensearchActionGroup) ExistedBefore() *bool { return in.Status.ExistingActionGroup }

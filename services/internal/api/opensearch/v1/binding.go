@@ -115,5 +115,5 @@ func (in *OpensearchUserRoleBinding) OpenSearchName() string { return "" }
 // CommonStatus implements [DeclaredObject].
 func (in *OpensearchUserRoleBinding) CommonStatus() *Common { return &in.Status.Common }
 
-// Existing implements [DeclaredObject].
-func (in *OpensearchUserRoleBinding) Existing() *bool { return nil }
+// ExistedBefore implements [DeclaredObject].
+func (in *OpensearchUserRoleBinding) ExistedBefore() *bool { return nil }

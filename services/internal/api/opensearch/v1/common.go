@@ -40,9 +40,9 @@ type DeclaredObject interface {
 	OpenSearchName() string
 	// CommonStatus returns the common part of the object's status.
 	CommonStatus() *Common
-	// Existing reports whether OpenSearch had an entity with this name before the object. It is nil if this is
+	// ExistedBefore reports whether OpenSearch had an entity with this name before the object. It is nil if this is
 	// unknown, or if the kind identifies its entities in another way.
-	Existing() *bool
+	ExistedBefore() *bool
 }
 
 // openSearchName returns the name of an object's entity in OpenSearch.

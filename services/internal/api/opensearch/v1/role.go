@@ -113,5 +113,5 @@ func (in *OpensearchRole) OpenSearchName() string { return openSearchName(in.Spe
 // CommonStatus implements [DeclaredObject].
 func (in *OpensearchRole) CommonStatus() *Common { return &in.Status.Common }
 
-// Existing implements [DeclaredObject].
-func (in *OpensearchRole) Existing() *bool { return in.Status.ExistingRole }
+// ExistedBefore implements [DeclaredObject].
+func (in *OpensearchRole) ExistedBefore() *bool { return in.Status.ExistingRole }

@@ -60,5 +60,5 @@ func (in *OpensearchTenant) OpenSearchName() string {
 // CommonStatus implements [DeclaredObject].
 func (in *OpensearchTenant) CommonStatus() *Common { return &in.Status.Common }
 
-// Existing implements [DeclaredObject].
-func (in *OpensearchTenant) Existing() *bool { return in.Status.ExistingTenant }
+// ExistedBefore implements [DeclaredObject].
+func (in *OpensearchTenant) ExistedBefore() *bool { return in.Status.ExistingTenant }

@@ -74,5 +74,5 @@ func (in *OpensearchUser) OpenSearchName() string { return openSearchName(in.Spe
 // CommonStatus implements [DeclaredObject].
 func (in *OpensearchUser) CommonStatus() *Common { return &in.Status.Common }
 
-// Existing implements [DeclaredObject]. It returns nil, because a user in OpenSearch has the UID of its owner.
-func (in *OpensearchUser) Existing() *bool { return nil }
+// ExistedBefore implements [DeclaredObject]. It returns nil, because a user in OpenSearch has the UID of its owner.
+func (in *OpensearchUser) ExistedBefore() *bool { return nil }

@@ -29,7 +29,7 @@ type RegisteredDocumentsFunc func(ctx context.Context, store string, accepted bo
 
 // New returns a server.
 func New(registered RegisteredDocumentsFunc) *Server {
-	return &Server{registered: registered, limiter: rpc.NewLimiter(maxAtOnce)}
+	return &Server{registered: registered, limiter: rpc.NewCallLimiter(maxAtOnce)}
 }
 
 var _ policyv1connect.PolicyServiceHandler = (*Server)(nil)

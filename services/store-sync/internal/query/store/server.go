@@ -34,7 +34,7 @@ type Server struct {
 
 // New returns a server. complete returns an error while the view is not complete.
 func New(state *store.State, merges *store.MergeCache, policies *policymodule.Provider, openFGA *fga.Client, complete func() error) *Server {
-	return &Server{state: state, merges: merges, policies: policies, fga: openFGA, complete: complete, limiter: rpc.NewLimiter(1)}
+	return &Server{state: state, merges: merges, policies: policies, fga: openFGA, complete: complete, limiter: rpc.NewCallLimiter(1)}
 }
 
 var _ storev1connect.StoreServiceHandler = (*Server)(nil)
@@ -88,7 +88,7 @@ func (s *Server) GetStore(ctx context.Context, request *storev1.GetStoreRequest)
 func (s *Server) findStore(ctx context.Context, name string) (module.StoreObject, error) {
 	key := module.StoreKey(name, s.state.Shared.Cluster)
 	found, err := rpc.FindObject(s.complete, s.state.Shared.Stores.Get, key)
-	return found, rpc.SuggestNames(ctx, err, key.GroupResource, name, func() (names []string) {
+	return found, rpc.AddNameSuggestions(ctx, err, key.GroupResource, name, func() (names []string) {
 		for _, o := range s.state.Shared.Stores.All() {
 			if o.Key.Cluster == key.Cluster {
 				names = append(names, o.Key.Name)
