@@ -170,7 +170,9 @@ func (l entityListing) toThings(kind plan.EntityKind) []*opensearchv1.Thing {
 }
 
 // listMappings reads the mappings and the accounts in the cluster of a request.
-func (s *queryServer) listMappings(ctx context.Context, ref *opensearchv1.ClusterRef, lists *search.Allowance) (l entityListing, accounts []plan.UserAccount, err error) {
+func (s *queryServer) listMappings(ctx context.Context, ref *opensearchv1.ClusterRef, lists *search.Allowance) (
+	l entityListing, accounts []plan.UserAccount, err error,
+) {
 	if l, err = s.listEntities(ctx, ref, plan.Mappings, lists); err != nil {
 		return l, nil, err
 	}

@@ -184,18 +184,12 @@ func (s *statusReporter) writeResults(ctx context.Context, p *controller.Request
 		f.setVerdict(o.value, verdict, further...)
 		return s.writeStatus(ctx, p, o, f, verdict)
 	}
-	var stay, leave []declaredObject
-	for _, o := range w.objects {
-		if o.isDeleting() {
-			leave = append(leave, o)
-		} else {
-			stay = append(stay, o)
-		}
-	}
-	if err := forEachParallel(ctx, stay, say); err != nil { // A new owner's record must exist before the old owner is released.
+	live := slices.DeleteFunc(slices.Clone(w.objects), declaredObject.isDeleting)
+	if err := forEachParallel(ctx, live, say); err != nil { // A new owner's record must exist before the old owner is released.
 		return err
 	}
-	return forEachParallel(ctx, leave, say)
+	deleting := slices.DeleteFunc(slices.Clone(w.objects), func(o declaredObject) bool { return !o.isDeleting() })
+	return forEachParallel(ctx, deleting, say)
 }
 
 // releaseDeleted releases a deleted object, or reduces the record of a gone one.

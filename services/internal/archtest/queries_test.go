@@ -22,7 +22,7 @@ var (
 func caches() map[string]string {
 	const epoch = "caches the epoch of the API server, and the version in which it serves a kind"
 	return map[string]string{
-		"services/internal/fga oauthTokenSource.getToken":                  "caches the token",
+		"services/internal/fga oauthTokenSource.getToken":            "caches the token",
 		"services/internal/filewatch Files.Get":                      "caches what the files hold",
 		"services/internal/kube Client.Get":                          epoch,
 		"services/tuple-sync/derived tupleReplica.hasExactlyDesired": "caches true until something changes",

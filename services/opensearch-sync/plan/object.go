@@ -180,7 +180,8 @@ func (n namedEntity) isOwnEntityOf(o DeclaredObject) bool {
 	return uid != "" && (uid == o.UID || uid == o.Source)
 }
 
-func (n namedEntity) decideEntity(d *ObjectDecision) {
+// sortByClaim sorts the objects that name the entity: its owner first, then those that adopt it, then by age.
+func (n namedEntity) sortByClaim() {
 	rank := func(o DeclaredObject) int {
 		switch {
 		case n.isOwnedBy(o):
@@ -194,6 +195,10 @@ func (n namedEntity) decideEntity(d *ObjectDecision) {
 	slices.SortFunc(n.objects, func(a, b DeclaredObject) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
 	})
+}
+
+func (n namedEntity) decideEntity(d *ObjectDecision) {
+	n.sortByClaim()
 	leaving := false // The entity is about to be removed.
 	for _, o := range n.objects {
 		if !o.Leaving {
