@@ -99,7 +99,8 @@ type Server struct {
 	metrics  *metrics
 	slots    *limiter.ConcurrencyLimiter
 	clock    *apiServerClock
-	// serving is the current certificate. next is the certificate to serve after its registration.
+	// serving is the current certificate. next is the newest one. It serves once its authority is in the webhook
+	// configuration.
 	serving, next atomic.Pointer[servingCertificate]
 	// validity is the lifetime of new certificates.
 	validity time.Duration
@@ -110,7 +111,8 @@ type Server struct {
 	announced *servingCertificate
 
 	mu sync.Mutex
-	// registered is the time of the last successful check, by [bootclock.Now]. failure is the error of the last check.
+	// registered is when the last successful [Server.RefreshRegistration] began, by [bootclock.Now]. failure is the
+	// error of the last one, or nil.
 	registered time.Duration
 	failure    error
 	// enforcedSince is the time since which every request was checked; zero while it is unknown.

@@ -65,7 +65,7 @@ func (h *heldPermissions) permissionsOn(k *registeredKind, at Scope, uid string)
 }
 
 // missingRightOfRole returns a permission that a role gives on an object, or on a whole kind, and that the subject
-// lacks.
+// lacks. A MissingRight without Permission means that the role or the kind is unknown.
 func (h *heldPermissions) missingRightOfRole(ref Ref, at Scope, uid string) (m MissingRight, lacks bool) {
 	r, m, lacks := h.x.findResolvedRole(ref, at)
 	if lacks {

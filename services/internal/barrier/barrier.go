@@ -3,9 +3,9 @@
 // A barrier is a message on the stream ENTAIL_CHANGES that names the barriers before it. With it a reader detects that
 // the stream lost messages: then the newest barrier does not name the last barrier that the reader has read.
 //
-// Barriers form runs. Within a run, the stream accepted each barrier as the direct successor of the previous one. A
-// barrier names all earlier barriers of its run, and the earlier runs whose barriers the stream still held when the
-// run began.
+// Barriers form runs. Within a run, no other barrier was stored between two barriers. A barrier names its run and its
+// number, and so all earlier barriers of the run. It also names the run before its own and the runs which that one
+// names, at most 32.
 package barrier
 
 import (

@@ -69,8 +69,8 @@ func (p *Request[K]) Term() uint64 { return p.term }
 // the object. Use it for objects that the reconciliation found only by following references: a reference may have
 // pointed nowhere when AffectedKeys was called.
 //
-// If again is true, at least one object was not watched before. The caller must read the objects again, because they
-// may have changed in between.
+// If added is true, at least one object did not enqueue this key before. The caller must read the objects again,
+// because they may have changed in between.
 func (p *Request[K]) RequeueOnChange(objects ...event.Key) (added bool) {
 	return p.engine != nil && p.engine.addRoutes(p.Key, objects)
 }

@@ -26,9 +26,10 @@ type DeclaredObjects struct {
 	// Trusted reports whether bindings on objects of a kind take effect although the kind is not watched. Nil means
 	// that no kind is trusted.
 	Trusted func(typ string) bool
-	// Scope reports whether a kind is namespaced and whether its objects are watched. It only makes the reasons of
-	// [DeclaredObjects.InvalidTargetReason] more exact, and may be nil.
-	Scope func(typ string) (namespaced, followed bool)
+	// Scope reports whether a kind is namespaced and whether its objects are watched. If it is nil,
+	// [DeclaredObjects.InvalidTargetReason] returns TargetNotFound in place of TargetKindNotRecognized and
+	// TargetNamespaceMissing.
+	Scope func(typ string) (namespaced, watched bool)
 
 	// Inactive reports whether a subject of [UserSubject] or [ServiceAccountSubject] is deactivated.
 	// [DeclaredObjects.BuildCheck] requires it. In other functions, nil means that no subject is inactive.

@@ -151,8 +151,9 @@ func (s *historyStep) removeInvalidClaims(rest ownedDefinitions, claims map[stri
 	}
 }
 
-// isValidTerm reports whether o may have a term of a definition. All its references must be defined, and a type that o
-// declares must belong to o. A document may refer only to definitions of documents, except for the relation of roles.
+// isValidTerm reports whether term may be part of o's definition key, given the definitions m. m must define all that
+// term refers to. If o declares the relation's type, o or a module with the same text must own it. A document may refer
+// only to names that documents own, or to the relation of roles.
 func (s *historyStep) isValidTerm(m ownedDefinitions, o *objectClaims, key, term string) bool {
 	typ, _, isRelation := strings.Cut(key, "#")
 	if !isRelation {
@@ -264,9 +265,10 @@ func (s *historyStep) isOutrankedBy(other, o *objectClaims, key string) bool {
 	}
 }
 
-// canBeLive reports whether the declared text of o is valid together with the live definitions. It ignores the objects
-// in out. It also ignores modules with the same text, because they would become live together with o. A definition
-// counts only if it is also in present, or if it belongs to the core module or the module of roles.
+// canBeLive reports whether the declared text of o is valid beside the definitions that are live after the step. It
+// leaves out the definitions of objects in out, and those that present lacks, except the core module's. Unless o is a
+// document, it also leaves out modules with o's text, which would become live with o. The last text of the roles module
+// always counts.
 func (s *historyStep) canBeLive(o *objectClaims, out map[string]bool, present ownedDefinitions) bool {
 	m := newOwnedDefinitions()
 	if roles := s.objects[RolesName]; roles != nil {

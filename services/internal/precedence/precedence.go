@@ -26,7 +26,7 @@ type Claim struct {
 	// Core marks the Store itself, which precedes all other objects.
 	Core bool
 	Live Liveness
-	// Document marks a PolicyDocument's module that defines a name which it has never owned.
+	// Document marks the claim of a PolicyDocument's module to a name that it has never owned.
 	Document bool
 	// Served marks a discovered module.
 	Served bool

@@ -100,7 +100,7 @@ func (w *StatusWriter) RecordEvents(ctx context.Context, about event.Change, eve
 	for _, n := range events {
 		if err := w.kube.RecordEvent(ctx, about, n); err != nil {
 			level := slog.LevelDebug
-			// An operator must grant the right to create Events.
+			// Only an administrator can end this: the service lacks the right to create Events.
 			if errors.Is(err, kube.ErrForbidden) {
 				level = slog.LevelWarn
 			}

@@ -16,7 +16,8 @@ import (
 type Forgery struct {
 	Kind            kinds.Kind
 	Namespace, Name string
-	// Like is the name of the object whose last message is copied. If it is empty, Name is used.
+	// Like names the object of the same kind and namespace whose newest change is the template. If it is empty, the
+	// object of Name is.
 	Like string
 	// Edit changes the copied message.
 	Edit func(c *event.Change, object map[string]any)

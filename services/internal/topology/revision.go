@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// FormatRevision returns a text that identifies a position in one life of [Changes].
+// FormatRevision returns a revision: the sequence of a message on [Changes], and the ID of the stream, because sequences
+// start again when the stream is created again.
 func FormatRevision(sequence uint64, streamID string) string {
 	return fmt.Sprintf("%d@%s", sequence, streamID)
 }

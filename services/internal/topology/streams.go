@@ -147,7 +147,7 @@ func DecodeChange(msg jetstream.Msg) (event.Change, error) {
 	}
 	meta, err := msg.Metadata()
 	if err != nil {
-		return change, nil //nolint:nilerr // The change is readable; when it was published cannot be told.
+		return change, nil //nolint:nilerr // The change is valid; only its time, sequence and expiry are unknown.
 	}
 	if change.PublishedAt = meta.Timestamp; msg.Subject() == ChangeSubject(change.Key) {
 		change.Sequence = meta.Sequence.Stream

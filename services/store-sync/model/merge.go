@@ -132,15 +132,15 @@ func parseModules(core Module, others []Module, limits Limits) []*parsedModule {
 type moduleSource struct {
 	Module
 
-	essence normalizedText
+	normalized normalizedText
 	text    string
 	// settled means that the text is the last live one.
 	settled bool
 }
 
 func newModuleSource(m Module) moduleSource {
-	s := moduleSource{Module: m, essence: normalizeText(m.DSL)}
-	s.text = s.essence.String()
+	s := moduleSource{Module: m, normalized: normalizeText(m.DSL)}
+	s.text = s.normalized.String()
 	s.settled = m.Live != "" && m.Fault == "" && s.text == normalizeText(m.Live).String()
 	return s
 }
@@ -167,7 +167,7 @@ func (s moduleSource) parseUnlessDuplicate(known map[string]*parsedModule, limit
 	if original != nil && (s.API == original.API || s.API == "" || original.API == "") {
 		return &parsedModule{name: original.name, original: original}
 	}
-	u := parseModuleText(s.essence, limits)
+	u := parseModuleText(s.normalized, limits)
 	if original == nil {
 		known[s.text] = u
 	}

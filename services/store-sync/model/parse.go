@@ -25,7 +25,7 @@ type parsedModule struct {
 	whole, host *parsedModule
 	// index is the position in the graph.
 	index int
-	// original is the earlier unit with the same essence, or nil. If it is set, the fields below are not.
+	// original is the earlier unit with the same normalized text, or nil. If it is set, the fields below are not.
 	original *parsedModule
 	// broken is the reason if the module cannot live beside any other modules, else "". exceeds means that the reason
 	// is a lack of room.
@@ -98,8 +98,8 @@ func normalizeParsedType(t *openfgav1.TypeDefinition) {
 	}
 }
 
-// normalizedText is a source without empty lines, comments and trailing space. Modules of equal essence are duplicates. The
-// parser reads only the essence, because its time grows with the third power of the empty lines in a row.
+// normalizedText is a source without empty lines, comments and trailing space. Modules of equal normalized text are
+// duplicates. The parser reads only this text, because its time grows with the third power of the empty lines in a row.
 type normalizedText struct {
 	lines []string
 	// numbers are the numbers of the lines in the source, counted from one.

@@ -22,7 +22,7 @@ func (m *tupleReplica) loadStore(ctx context.Context, storeID string) error {
 	return nil
 }
 
-// markDifferingObjects reads the whole store, and marks objects as doubted that differ from the copy. Writes during the read also
+// markDifferingObjects reads the whole store, and marks objects as suspect that differ from the replica. Writes during the read also
 // cause doubts, which the next pass of the object clears.
 func (m *tupleReplica) markDifferingObjects(ctx context.Context, storeID string) error {
 	held, _, err := m.readIAMTuples(ctx, storeID)

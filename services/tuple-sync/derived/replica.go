@@ -49,7 +49,7 @@ type tupleReplica struct {
 	storeID string
 	// read is the start of the last successful read of changes, by our clock.
 	read time.Duration
-	// tips holds the last change of each page read since the last rereadChanges. back is the start of that rereadChanges, by our
+	// tips holds the last change of each page read since the last [Reconciler.rereadRecentChanges]. back is the start of it, by our
 	// clock.
 	tips []tupleChange
 	back time.Duration

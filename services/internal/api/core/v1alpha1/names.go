@@ -75,7 +75,7 @@ const (
 	ModulesInSync = "ModulesInSync"
 	// NameUnique is False if OpenFGA has several stores with this name (Store; by store-sync).
 	NameUnique = "NameUnique"
-	// NameInSync is False if the OpenFGA store has another name (Store; by store-sync).
+	// NameInSync is False if the OpenFGA store has another name than the Store and OpenFGA cannot rename it (Store; by store-sync).
 	NameInSync = "NameInSync"
 	// Adopted is False if it is not known that the OpenFGA store of IAM belongs to this cluster (Store; by
 	// store-sync).

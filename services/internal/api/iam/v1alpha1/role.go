@@ -40,7 +40,7 @@ type RoleStatus struct {
 	// observedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions has Ready and PermissionsValid.
+	// conditions holds the conditions Ready and PermissionsValid.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
