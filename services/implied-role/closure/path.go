@@ -144,12 +144,12 @@ func (s *pathSearch[N]) computeDistances() {
 }
 
 // extendPath extends the path from v to the end with exactly the given number of steps.
-func (s *pathSearch[N]) extendPath(v, steps int32) {
+func (s *pathSearch[N]) extendPath(v, remaining int32) {
 	s.left--
 	s.path, s.on[v] = append(s.path, v), true
 	defer func() { s.path, s.on[v] = s.path[:len(s.path)-1], false }()
 	if v == s.to {
-		if steps == 0 {
+		if remaining == 0 {
 			s.recordFoundPath()
 		}
 		return
@@ -161,12 +161,12 @@ func (s *pathSearch[N]) extendPath(v, steps int32) {
 		if s.on[w] || s.distance[w] == nowhere {
 			continue
 		}
-		if over := s.distance[w] + 1 - steps; over > 0 {
+		if over := s.distance[w] + 1 - remaining; over > 0 {
 			// This is the smallest length of a whole path through w.
 			s.lowerNextLength(int32(len(s.path)) + s.distance[w])
 			continue
 		}
-		s.extendPath(w, steps-1)
+		s.extendPath(w, remaining-1)
 	}
 }
 

@@ -122,11 +122,11 @@ func (k *KubeLocal) AdminConfig() (*rest.Config, error) { return readKubeconfig(
 
 // UserConfig returns the client configuration of a user with this NAME; see KubeLocalConfig.Users.
 func (k *KubeLocal) UserConfig(user string) (*rest.Config, error) {
-	return readKubeconfig(k.UserKubeconfig(user))
+	return readKubeconfig(k.UserKubeconfigPath(user))
 }
 
-// UserKubeconfig returns the kubeconfig file of a user with this NAME; see KubeLocalConfig.Users.
-func (k *KubeLocal) UserKubeconfig(user string) string {
+// UserKubeconfigPath returns the kubeconfig file of a user with this NAME; see KubeLocalConfig.Users.
+func (k *KubeLocal) UserKubeconfigPath(user string) string {
 	return filepath.Join(filepath.Dir(k.Kubeconfig), user+".kubeconfig")
 }
 

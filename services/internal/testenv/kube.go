@@ -61,7 +61,7 @@ func (k *KubeServer) ServiceConfig(t testing.TB, service string) *rest.Config {
 
 // ServiceKubeconfig returns a kubeconfig file with the shipped rights of a service, for another process.
 func (k *KubeServer) ServiceKubeconfig(service string) string {
-	return k.cluster.server.UserKubeconfig(service)
+	return k.cluster.server.UserKubeconfigPath(service)
 }
 
 // AdminConfig returns the client configuration of an administrator. Its calls bypass [Traffic].

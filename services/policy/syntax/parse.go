@@ -81,7 +81,7 @@ func (p *fileParser) parseFile(f File) bool {
 	return true
 }
 
-func (p *fileParser) parseDocument(source *policy.DocumentSource, part tree.DocumentPart) bool {
+func (p *fileParser) parseDocument(source *policy.DocumentSource, part tree.RawDocument) bool {
 	root, err := tree.ParseDocument(part.Text, part.Line, &p.budget)
 	if err != nil || !utf8.ValidString(part.Text) || oddLineBreakIndex(part.Text) >= 0 {
 		return p.reportUnreadable(source, part, err)
@@ -96,7 +96,7 @@ func (p *fileParser) parseDocument(source *policy.DocumentSource, part tree.Docu
 }
 
 // reportUnreadable reports why a document cannot be read, and returns whether to continue.
-func (p *fileParser) reportUnreadable(source *policy.DocumentSource, part tree.DocumentPart, err error) bool {
+func (p *fileParser) reportUnreadable(source *policy.DocumentSource, part tree.RawDocument, err error) bool {
 	p.documents = append(p.documents, &Document{Source: source, faulty: true, incomplete: true})
 	e, code := &tree.ParseError{}, policy.CodeSyntax
 	switch wrong := encodingError(part); {
@@ -126,7 +126,7 @@ func oddLineBreakIndex(text string) int {
 }
 
 // encodingError returns an error for the first character that YAML does not allow, or nil.
-func encodingError(part tree.DocumentPart) *tree.ParseError {
+func encodingError(part tree.RawDocument) *tree.ParseError {
 	line, column := int32(part.Line), int32(1)
 	odd := oddLineBreakIndex(part.Text)
 	for i, r := range part.Text {

@@ -138,7 +138,7 @@ func (w *statusWriter) writeOutageStatuses(ctx context.Context, p controller.Unt
 		if m.Value.DeletionTimestamp != nil || m.Key.Cluster != w.cluster {
 			continue
 		}
-		if fields, waits := plan.ModuleOutageStatus(in, m, why.Message()); waits {
+		if fields, waits := plan.ModuleStatusDuringOutage(in, m, why.Message()); waits {
 			write(statusObjectOfModule(m), fields)
 		}
 	}

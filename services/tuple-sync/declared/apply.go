@@ -135,7 +135,7 @@ func (a *planApplier) markUnwritable(ctx context.Context, p *passState, o *owner
 		p.forbidden = why
 	}
 	p.unwritable[o.UID] = why
-	u := &plan.StatusUpdate{Record: o.Record, Condition: plan.ForbiddenCondition(&o.Owner, why), StoreID: o.StatusStoreID}
+	u := &plan.StatusUpdate{Record: o.Record, Condition: plan.UpdateForbiddenCondition(&o.Owner, why), StoreID: o.StatusStoreID}
 	if u.Ready = o.ReadyCondition(u.Condition); u.Condition == o.Condition && u.Ready == o.Ready {
 		return
 	}

@@ -109,7 +109,7 @@ func (m *tupleReplica) rereadFromTime(ctx context.Context, storeID string, since
 	m.reading.Lock()
 	defer m.reading.Unlock()
 	m.token, m.last = "", since.Add(late)
-	return m.loadAndFollowLocked(ctx, storeID)
+	return m.catchUpLocked(ctx, storeID)
 }
 
 // isRereadDue reports whether rereadChanges is due.

@@ -151,7 +151,7 @@ func (m *tupleReplica) wantDoubts(t *testing.T, when string, want ...string) {
 
 // looks follows the store, and looks back if it is time to.
 func (m *tupleReplica) looks(ctx context.Context) error {
-	if err := m.loadAndFollow(ctx, "store"); err != nil || !m.isRereadDue() {
+	if err := m.catchUp(ctx, "store"); err != nil || !m.isRereadDue() {
 		return err
 	}
 	return m.rereadRecentChanges(ctx, "store")
@@ -247,7 +247,7 @@ func TestRestoredDatabaseWithLaterWritesIsReloaded(t *testing.T) {
 			s.tuples, s.list = backup.tuples, backup.list
 			for i := range 3 { // In between it is only followed.
 				s.commit(now.Add(time.Hour+time.Duration(i)*time.Second), tupleOf("c", "carol"), i%2 == 0)
-				if err := m.loadAndFollow(t.Context(), "store"); err != nil {
+				if err := m.catchUp(t.Context(), "store"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -342,7 +342,7 @@ func TestSuspectLastsUntilObjectIsRead(t *testing.T) {
 	object := iam.GroupType + ":a"
 	s := &simulatedOpenFGA{tuples: []*openfgav1.Tuple{{Key: tupleOf("a", "alice")}}}
 	m := newReplica(s)
-	if err := m.loadAndFollow(t.Context(), "store"); err != nil {
+	if err := m.catchUp(t.Context(), "store"); err != nil {
 		t.Fatal(err)
 	}
 	joined := &iamv1alpha1.GroupMembership{Status: iamv1alpha1.GroupMembershipStatus{User: &iamv1alpha1.Member{Name: "alice", UID: "1"}}}

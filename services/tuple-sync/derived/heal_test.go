@@ -110,7 +110,7 @@ func TestHangingReadOfChangesDoesNotBlockRevocation(t *testing.T) {
 	begun, read, done := make(chan struct{}), make(chan struct{}), make(chan error)
 	b.copy.read += time.Hour // However slow the machine is, it is fresh.
 	b.openFGA.stumble = func(string) error { close(begun); <-read; return nil }
-	go func() { done <- b.copy.loadAndFollow(t.Context(), "store") }()
+	go func() { done <- b.copy.catchUp(t.Context(), "store") }()
 	<-begun
 	b.openFGA.stumble = nil
 	b.drop(kinds.PolicyBindings(), "bob")

@@ -53,7 +53,7 @@ func (r *Reconciler) objectsWaitingForKey(key Key) (owners []event.Key) {
 // buildOutageStatus returns the status of an object during an outage, or nil if nothing is to be written. That is so for objects
 // that are in step or already report the outage. While the content of OpenFGA is unknown, a status of the present
 // generation stays.
-func (r *Reconciler) buildOutageStatus(ctx context.Context, k event.Key, message string) (declaredObject, *statusUpdate) {
+func (r *Reconciler) buildOutageStatus(ctx context.Context, k event.Key, message string) (sourceObject, *statusUpdate) {
 	f, live := r.State.tableOf(k.GroupResource).liveOrDeleted(k)
 	if !live || !f.alive {
 		return f, nil

@@ -24,11 +24,11 @@ type projectStatusFields struct {
 
 // unrecordedReference is an object that names another one, whose UID its status does not record yet.
 type unrecordedReference struct {
-	declaredObject
+	sourceObject
 
 	kind kinds.Kind
 	// named is the object that it names.
-	named declaredObject
+	named sourceObject
 	// fields returns the status to write.
 	fields func(uid string) any
 }
@@ -62,7 +62,7 @@ func (r *Reconciler) recordUID(ctx context.Context, p ReconcileRequest) error {
 
 // readPresentUID reads the UID of the object that has the name now from the API server. It returns "" if none exists, or if it
 // is being deleted.
-func (r *Reconciler) readPresentUID(ctx context.Context, seen declaredObject) (uid string, err error) {
+func (r *Reconciler) readPresentUID(ctx context.Context, seen sourceObject) (uid string, err error) {
 	kind, _ := kinds.ByResource(seen.change.Key.GroupResource)
 	now, err := r.Cluster.ReadNewest(ctx, kind, seen.change)
 	if err != nil || now.Deleted {
@@ -91,7 +91,7 @@ func (s *State) findUnrecordedReference(k event.Key) *unrecordedReference {
 	}
 	u := &unrecordedReference{}
 	var live, lives bool
-	if u.declaredObject, live = s.tableOf(k.GroupResource).liveOrDeleted(k); !live || !u.alive {
+	if u.sourceObject, live = s.tableOf(k.GroupResource).liveOrDeleted(k); !live || !u.alive {
 		return nil
 	}
 	u.kind, _ = kinds.ByResource(k.GroupResource)

@@ -110,16 +110,16 @@ func (m *tupleReplica) loadCount() int {
 	return m.loads
 }
 
-// loadAndFollow loads the store if the copy is of another one, and reads its changes. Objects that changed unexpectedly become
+// catchUp loads the store if the copy is of another one, and reads its changes. Objects that changed unexpectedly become
 // doubted.
-func (m *tupleReplica) loadAndFollow(ctx context.Context, storeID string) error {
+func (m *tupleReplica) catchUp(ctx context.Context, storeID string) error {
 	m.reading.Lock()
 	defer m.reading.Unlock()
-	return m.loadAndFollowLocked(ctx, storeID)
+	return m.catchUpLocked(ctx, storeID)
 }
 
-// loadAndFollowLocked does the work of [tupleReplica.loadAndFollow]. The caller holds reading.
-func (m *tupleReplica) loadAndFollowLocked(ctx context.Context, storeID string) error {
+// catchUpLocked does the work of [tupleReplica.catchUp]. The caller holds reading.
+func (m *tupleReplica) catchUpLocked(ctx context.Context, storeID string) error {
 	if !m.isReplicaOf(storeID) {
 		if err := m.loadStore(ctx, storeID); err != nil {
 			return err
@@ -128,7 +128,7 @@ func (m *tupleReplica) loadAndFollowLocked(ctx context.Context, storeID string) 
 	return m.readNewChanges(ctx, storeID)
 }
 
-// refreshUnlessFresh calls [tupleReplica.loadAndFollowLocked] unless the copy is fresh.
+// refreshUnlessFresh calls [tupleReplica.catchUpLocked] unless the copy is fresh.
 func (m *tupleReplica) refreshUnlessFresh(ctx context.Context, storeID string) error {
 	if m.isFresh(storeID) { // A running read blocks no pass while the copy is fresh.
 		return nil
@@ -138,7 +138,7 @@ func (m *tupleReplica) refreshUnlessFresh(ctx context.Context, storeID string) e
 	if m.isFresh(storeID) {
 		return nil
 	}
-	return m.loadAndFollowLocked(ctx, storeID)
+	return m.catchUpLocked(ctx, storeID)
 }
 
 // suspectObjects lists the doubted objects.

@@ -76,7 +76,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, p ReconcileRequest) error 
 
 // writeNotReadyStatus writes why a declared object is not in force. While the reason may pass soon (status Unknown), an object
 // without a status gets none.
-func (r *Reconciler) writeNotReadyStatus(ctx context.Context, p ReconcileRequest, f declaredObject, why condition.Condition) error {
+func (r *Reconciler) writeNotReadyStatus(ctx context.Context, p ReconcileRequest, f sourceObject, why condition.Condition) error {
 	p.Reporter.Report(f.change, eventv1.Outcome_OUTCOME_PENDING, why.Message)
 	s := r.buildStatus(nil, f.change.Key, why)
 	if is, live := r.State.tableOf(f.change.Key.GroupResource).liveOrDeleted(f.change.Key); s == nil || !live || !is.alive {
@@ -215,7 +215,7 @@ func newStatusUpdate(generation int64, has []metav1.Condition, types []string, s
 	}
 }
 
-func (r *Reconciler) applyStatus(ctx context.Context, p ReconcileRequest, f declaredObject, s *statusUpdate) error {
+func (r *Reconciler) applyStatus(ctx context.Context, p ReconcileRequest, f sourceObject, s *statusUpdate) error {
 	kind, _ := kinds.ByResource(f.change.Key.GroupResource)
 	status := setup.StatusUpdate{
 		Kind: kind, Object: f.change, Fields: s.fields, Unchanged: equality.Semantic.DeepEqual(s.has, s.fields),

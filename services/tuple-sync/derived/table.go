@@ -26,8 +26,8 @@ const (
 	byKin = "kin"
 )
 
-// declaredObject is a declared object of any kind.
-type declaredObject struct {
+// sourceObject is a declared object of any kind.
+type sourceObject struct {
 	change event.Change
 	// object is the OpenFGA object for it as a target.
 	object string
@@ -40,9 +40,9 @@ type declaredObject struct {
 
 // objectTable is a table of any kind.
 type objectTable interface {
-	liveOrDeleted(k event.Key) (o declaredObject, live bool)
+	liveOrDeleted(k event.Key) (o sourceObject, live bool)
 	bindingTargetOf(object string) (t iam.BindingTarget, alive bool)
-	objectsOwnedBy(owner string) []declaredObject
+	objectsOwnedBy(owner string) []sourceObject
 	// hasObjectsOwnedBy reports whether an owner has objects.
 	hasObjectsOwnedBy(owner string) bool
 	// keysRelatedToType returns the keys of objects with owners that have the type, or an owner of it.
@@ -197,8 +197,8 @@ func (t *table[T, P]) allVersions(k event.Key) (all []*T) {
 	return all
 }
 
-func (t *table[T, P]) toDeclaredObject(o informer.Object[T]) declaredObject {
-	f := declaredObject{change: o.Change, object: t.openFGAObjectName(o.Value), meta: metadataOf[T, P](o.Value), expected: t.expectedObject(o)}
+func (t *table[T, P]) toDeclaredObject(o informer.Object[T]) sourceObject {
+	f := sourceObject{change: o.Change, object: t.openFGAObjectName(o.Value), meta: metadataOf[T, P](o.Value), expected: t.expectedObject(o)}
 	f.target, f.alive = t.cfg.target(o.Value)
 	return f
 }
@@ -232,10 +232,10 @@ func (t *table[T, P]) canRemoveTuples(was, is *T) bool {
 
 func (t *table[T, P]) changeCount() uint64 { return t.rows.ChangeCount() }
 
-func (t *table[T, P]) liveOrDeleted(k event.Key) (declaredObject, bool) {
+func (t *table[T, P]) liveOrDeleted(k event.Key) (sourceObject, bool) {
 	o, live := t.rows.GetOrTombstone(k)
 	if o.Value == nil || k.Cluster != t.cfg.cluster {
-		return declaredObject{}, false
+		return sourceObject{}, false
 	}
 	return t.toDeclaredObject(o), live
 }
@@ -258,7 +258,7 @@ func (t *table[T, P]) bindingTargetOf(object string) (target iam.BindingTarget, 
 	return iam.BindingTarget{}, false
 }
 
-func (t *table[T, P]) objectsOwnedBy(owner string) (all []declaredObject) {
+func (t *table[T, P]) objectsOwnedBy(owner string) (all []sourceObject) {
 	for _, o := range t.liveObjectsBy(byOwner, owner) {
 		all = append(all, t.toDeclaredObject(o))
 	}

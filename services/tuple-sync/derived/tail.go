@@ -22,7 +22,7 @@ func (r *Reconciler) checkIAMStoreAndRequeue(ctx context.Context, p ReconcileReq
 		}
 		return nil
 	}
-	if err := r.copy.loadAndFollow(ctx, n.of.storeID); err != nil {
+	if err := r.copy.catchUp(ctx, n.of.storeID); err != nil {
 		return err
 	}
 	if p.Resync {

@@ -199,7 +199,7 @@ func (s *State) ownedTargets() (objects []string) {
 }
 
 // isTargetReferenced reports whether a target matters: it has a binding or an owner, or it owns something. Most targets do not.
-func (s *State) isTargetReferenced(f declaredObject) bool {
+func (s *State) isTargetReferenced(f sourceObject) bool {
 	owner := ownerIndexKey(iam.TypeOfObject(f.object), f.meta.Name)
 	return len(f.target.Owners) > 0 || s.bindings.rows.CountByIndex(byTarget, f.object) > 0 ||
 		slices.ContainsFunc(s.allTables(), func(k objectTable) bool { return k.hasObjectsOwnedBy(owner) })

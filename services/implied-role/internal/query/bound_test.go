@@ -198,14 +198,14 @@ func TestWhoHasRolePagesLongNames(t *testing.T) {
 func TestWatchSplitsLargeChanges(t *testing.T) {
 	w := newQueryEnv(t)
 	w.chain(200)
-	w.cfg.Changes.recordDirtyNamespaces()
+	w.cfg.Changes.flushDirtyNamespaces()
 	r, err := w.reader("", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := r.token
 	w.do("team", long(199)+">end")
-	w.cfg.Changes.recordDirtyNamespaces()
+	w.cfg.Changes.flushDirtyNamespaces()
 	r.types = ""
 	var parts []*inferencev1.WatchInferencesResponse
 	send := r.out
@@ -224,7 +224,7 @@ func TestWatchSplitsLargeChanges(t *testing.T) {
 	for i := range 700 {
 		w.do("team", fmt.Sprintf("s%d>s%d", i, i+1))
 	}
-	w.cfg.Changes.recordDirtyNamespaces()
+	w.cfg.Changes.flushDirtyNamespaces()
 	if err := r.read(t); err != errTooOld {
 		t.Errorf("after a very large change: %v", err)
 	}
@@ -233,7 +233,7 @@ func TestWatchSplitsLargeChanges(t *testing.T) {
 		t.Errorf("%d rows, %v", len(fresh.rows), err)
 	}
 	w.do("team", "later>s0")
-	w.cfg.Changes.recordDirtyNamespaces()
+	w.cfg.Changes.flushDirtyNamespaces()
 	if err := fresh.read(t); err != nil || len(fresh.rows) != 901 {
 		t.Errorf("then %d rows, %v", len(fresh.rows), err)
 	}

@@ -113,7 +113,7 @@ func (w *WatchCache) Run(ctx context.Context) error {
 		again := w.wake
 		var later <-chan time.Time
 		if w.complete() == nil {
-			w.recordDirtyNamespaces()
+			w.flushDirtyNamespaces()
 		} else {
 			later = time.After(recheck)
 		}
@@ -133,8 +133,8 @@ func (w *WatchCache) endAllStreams() {
 	close(w.news)
 }
 
-// recordDirtyNamespaces records the changes of dirty namespaces. The first call also takes over the rule sets of all namespaces.
-func (w *WatchCache) recordDirtyNamespaces() {
+// flushDirtyNamespaces records the changes of dirty namespaces. The first call also takes over the rule sets of all namespaces.
+func (w *WatchCache) flushDirtyNamespaces() {
 	w.mu.Lock()
 	first := w.current == nil
 	dirty := slices.Sorted(maps.Keys(w.dirty))

@@ -65,13 +65,13 @@ func TestWatchSendsSnapshotThenChanges(t *testing.T) {
 	w := newQueryEnv(t)
 	w.do("team", "a>b b>c")
 	w.do("other", "x>y")
-	w.cfg.Changes.recordDirtyNamespaces()
+	w.cfg.Changes.flushDirtyNamespaces()
 	r, err := w.reader("", "")
 	if err != nil || r.rows.String() != "other/x: y; team/a: b c; team/b: c" || r.types != "SS" {
 		t.Fatalf("begins with %s (%s), %v", r.rows, r.types, err)
 	}
 	w.do("team", "-b>c c>d B=a{x}")
-	w.cfg.Changes.recordDirtyNamespaces()
+	w.cfg.Changes.flushDirtyNamespaces()
 	if err := r.read(t); err != nil || r.rows.String() != "other/x: y; team/a: b; team/c: d" || r.causes != "b>c c>d " {
 		t.Errorf("after a change %s, because of %s, %v", r.rows, r.causes, err)
 	}
@@ -80,7 +80,7 @@ func TestWatchSendsSnapshotThenChanges(t *testing.T) {
 		t.Errorf("one namespace: got %s, %v", only.rows, err)
 	}
 	w.do("team", "-a>b")
-	w.cfg.Changes.recordDirtyNamespaces()
+	w.cfg.Changes.flushDirtyNamespaces()
 	if err := only.read(t); err != nil || only.types != "SS" {
 		t.Errorf("change in another namespace: got messages %s, %v", only.types, err)
 	}
@@ -89,7 +89,7 @@ func TestWatchSendsSnapshotThenChanges(t *testing.T) {
 func TestWatchResumesWithoutGap(t *testing.T) {
 	w := newQueryEnv(t)
 	w.do("team", "a>b")
-	w.cfg.Changes.recordDirtyNamespaces()
+	w.cfg.Changes.flushDirtyNamespaces()
 	r, err := w.reader("", "")
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestWatchResumesWithoutGap(t *testing.T) {
 	for i := range 20 {
 		// Some changes come while the reader is connected, some while it is not.
 		w.do("team", fmt.Sprintf("r%d>s b>c%d", i, i))
-		w.cfg.Changes.recordDirtyNamespaces()
+		w.cfg.Changes.flushDirtyNamespaces()
 		if i%3 == 0 {
 			if err := r.read(t); err != nil {
 				t.Fatal(err)
@@ -111,7 +111,7 @@ func TestWatchResumesWithoutGap(t *testing.T) {
 			r.rows = rows
 		}
 		w.do("team", fmt.Sprintf("-r%d>s", i-2))
-		w.cfg.Changes.recordDirtyNamespaces()
+		w.cfg.Changes.flushDirtyNamespaces()
 	}
 	if err := r.read(t); err != nil {
 		t.Fatal(err)
@@ -125,10 +125,10 @@ func TestWatchResumesWithoutGap(t *testing.T) {
 func TestWatchRefusesInvalidResumeToken(t *testing.T) {
 	w := newQueryEnv(t)
 	w.do("team", "a>b")
-	w.cfg.Changes.recordDirtyNamespaces()
+	w.cfg.Changes.flushDirtyNamespaces()
 	for i := range maxLog + 2 {
 		w.do("team", fmt.Sprintf("x>%d -x>%d", i, i-1))
-		w.cfg.Changes.recordDirtyNamespaces()
+		w.cfg.Changes.flushDirtyNamespaces()
 	}
 	for token, want := range map[string]error{
 		"here.0": errTooOld, "elsewhere.1": errTooOld, "here.999999": errTooOld, "here": errNoToken, "here.x": errNoToken, "here.": errNoToken,
@@ -194,7 +194,7 @@ func TestWatchCacheComparesAfterReload(t *testing.T) {
 	w := newQueryEnv(t)
 	w.do("team", "a>b")
 	w.do("other", "x>y")
-	w.cfg.Changes.recordDirtyNamespaces()
+	w.cfg.Changes.flushDirtyNamespaces()
 	r, err := w.reader("", "")
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +204,7 @@ func TestWatchCacheComparesAfterReload(t *testing.T) {
 	w.cfg.Changes.dirty = map[string]struct{}{} // As if the mark had been lost.
 	w.cfg.Changes.mu.Unlock()
 	w.cfg.Changes.MarkAllChanged()
-	w.cfg.Changes.recordDirtyNamespaces()
+	w.cfg.Changes.flushDirtyNamespaces()
 	if err := r.read(t); err != nil || r.rows.String() != "other/x: y" {
 		t.Errorf("it has %s, %v", r.rows, err)
 	}

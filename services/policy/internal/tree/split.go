@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// DocumentPart is the text of one document of a stream, with its first line.
-type DocumentPart struct {
+// RawDocument is the text of one document of a stream, with its first line.
+type RawDocument struct {
 	Text string
 	Line int
 }
 
 // SplitDocuments yields the documents of a stream. YAML separates them at lines that begin with --- or ..., whatever is around
 // them. So a mistake in one document leaves the others readable.
-func SplitDocuments(text string) iter.Seq[DocumentPart] {
-	return func(yield func(DocumentPart) bool) {
+func SplitDocuments(text string) iter.Seq[RawDocument] {
+	return func(yield func(RawDocument) bool) {
 		// The present part begins at begin, in line first. begun is true if it is a document, and not only comments
 		// before one.
 		begin, first, begun := 0, 1, false
 		at, line := 0, 1
 		for content := range strings.Lines(text) {
 			start, end := isDocumentMark(content, "---"), isDocumentMark(content, "...")
-			if (start || end) && begun && !yield(DocumentPart{text[begin:at], first}) {
+			if (start || end) && begun && !yield(RawDocument{text[begin:at], first}) {
 				return
 			}
 			switch {
@@ -35,7 +35,7 @@ func SplitDocuments(text string) iter.Seq[DocumentPart] {
 			at, line = at+len(content), line+1
 		}
 		if begun {
-			yield(DocumentPart{text[begin:], first})
+			yield(RawDocument{text[begin:], first})
 		}
 	}
 }

@@ -22,8 +22,8 @@ func StoreOutageStatus(in Input, message string) (corev1alpha1.StoreStatus, bool
 	return s, !decided
 }
 
-// ModuleOutageStatus returns the same for an AuthorizationModel.
-func ModuleOutageStatus(in Input, m ModelObject, message string) (corev1alpha1.AuthorizationModelStatus, bool) {
+// ModuleStatusDuringOutage returns the same for an AuthorizationModel.
+func ModuleStatusDuringOutage(in Input, m ModelObject, message string) (corev1alpha1.AuthorizationModelStatus, bool) {
 	s := OwnedModuleStatus(m.Value.Status)
 	storeID, _ := in.tupleStoreAndModel(Observed{})
 	decided := s.ModelDigest == m.Value.ModelDigest(storeID) || setUnknownUnlessCurrent(&s.Conditions, m.Value, in.Now, corev1alpha1.Merged, message)

@@ -60,8 +60,8 @@ const (
 	maxSummary = 1024
 )
 
-// ForbiddenCondition returns the condition of an owner that the API server does not let us change.
-func ForbiddenCondition(o *Owner, why error) OwnerCondition {
+// UpdateForbiddenCondition returns the condition of an owner that the API server does not let us change.
+func UpdateForbiddenCondition(o *Owner, why error) OwnerCondition {
 	message := truncate.Line("The API server does not let tuple-sync change this object; the change is repeated: "+why.Error(), maxRefusal)
 	return OwnerCondition{Reason: Forbidden, Message: message, Generation: o.Generation}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// newOwnerValidator checks new owners of an existing object. Rights on an owner are rights on the object from
+// newAddedOwnersValidator checks new owners of an existing object. Rights on an owner are rights on the object from
 // then on. A new object had no rights before, so its owners need no check. The refusal names escalate as the exemption.
-func newOwnerValidator[T any](g *Validator, target func(*T) iam.BindingTarget, escalate string) admission.ValidateFunc {
+func newAddedOwnersValidator[T any](g *Validator, target func(*T) iam.BindingTarget, escalate string) admission.ValidateFunc {
 	return func(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 		object, was, err := decodeObjects[T](request)
 		if err != nil || was == nil {

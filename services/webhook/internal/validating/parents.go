@@ -42,7 +42,7 @@ b.apiVersion == o.apiVersion && b.kind == o.kind && b.name == o.name && b.uid ==
 func (g *Validator) registeredParentsWebhook() admission.Webhook {
 	return admission.Webhook{
 		ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{Name: "parents.iam.miloapis.com"},
-		Validate:          newOwnerValidator(g, objectTarget, "kind, all of it, or on everything if there are owners of several kinds"),
+		Validate:          newAddedOwnersValidator(g, objectTarget, "kind, all of it, or on everything if there are owners of several kinds"),
 		RulesFunc:         g.currentParentRules,
 	}
 }

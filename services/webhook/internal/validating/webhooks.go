@@ -50,9 +50,9 @@ func (g *Validator) Webhooks() []admission.Webhook {
 			escalates("groups", "object.spec.groupRef.namespace", "object.spec.groupRef.name")),
 	}
 	for _, kind := range kinds.IAMKinds() {
-		judge := newOwnerValidator(g, objectTarget, organizations)
+		judge := newAddedOwnersValidator(g, objectTarget, organizations)
 		if kind.GroupResource == kinds.Projects().GroupResource {
-			judge = newOwnerValidator(g, projectTarget, organizations)
+			judge = newAddedOwnersValidator(g, projectTarget, organizations)
 		}
 		w := newKindWebhook(kind, judge, ownersAreNew, notWhoOwnsAll)
 		w.Name = "owners." + w.Name
@@ -72,7 +72,7 @@ func (g *Validator) otherKindsWebhook() admission.Webhook {
 		ours = append(ours, "'"+kind.Resource+"."+kind.Group+"'")
 	}
 	about := fmt.Sprintf(othersGetAnOwner, strings.Join(ours, ", "))
-	return admission.Webhook{Validate: newOwnerValidator(g, objectTarget, organizations), ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
+	return admission.Webhook{Validate: newAddedOwnersValidator(g, objectTarget, organizations), ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
 		Name: "owners.iam.miloapis.com", Rules: []admissionregistrationv1.RuleWithOperations{newUpdateRule("*", "*/*")},
 		MatchConditions: []admissionregistrationv1.MatchCondition{joinConditions(about, notWhoOwnsAll)},
 	}}
