@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// FormatRevision returns a revision: the sequence of a message on [Changes], and the ID of the stream, because sequences
-// start again when the stream is created again.
+// FormatRevision returns a revision: the sequence of a message on [Changes], and the ID of the stream. Sequences start
+// again when the stream is created again.
 func FormatRevision(sequence uint64, streamID string) string {
 	return fmt.Sprintf("%d@%s", sequence, streamID)
 }

@@ -13,7 +13,8 @@ type EntryEdit struct {
 
 // EntryEdits returns the operations that turn the lists of a mapping from Was into Body, entry by entry. Entries that
 // other writers append meanwhile stay. OpenSearch does not support the operation "test". Instead, an insertion at the
-// old end fails if a list has become shorter. An index then cannot hit the entry of another writer.
+// old end fails if a list has become shorter. An index can hit the entry of another writer only if that one also added
+// an entry, or sorted the list.
 func (a Action) EntryEdits() (all []EntryEdit) {
 	for _, field := range []string{"users", fieldBackendRoles, "hosts"} {
 		was, want := a.Was.stringListOf(field), a.Body.stringListOf(field)

@@ -61,6 +61,10 @@ func CheckPatternValues(o opensearchv1.DeclaredObject, groups map[string]bool) *
 			"it asks for more than %d KiB, counting %d bytes for each value and %d for each object besides its text: split it into several objects",
 			maxContent>>10, ValueCost, ObjectCost)))
 	}
+	// A further backend role would be written, but not compared with the mappings of protected roles. Other CRDs allow it.
+	if user, ok := o.(*opensearchv1.OpensearchUser); ok && len(user.Spec.BackendRoles) > maxBackendRoles {
+		return new(failedVerdict(TooLarge, fmt.Sprintf("spec.backendRoles: a user can have at most %d", maxBackendRoles)))
+	}
 	all := patternValues(o)
 	for _, v := range all {
 		if err := checkPattern(v.text); err != nil {

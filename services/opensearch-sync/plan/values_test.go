@@ -88,3 +88,16 @@ func TestCheckPatternValuesNamesField(t *testing.T) {
 		}
 	}
 }
+
+// Only the compared backend roles decide whether a user needs the verb bind, so a user with more is not written.
+func TestCheckPatternValuesRefusesBackendRolesThatAreNotCompared(t *testing.T) {
+	user := &opensearchv1.OpensearchUser{}
+	user.Spec.BackendRoles = make([]string, maxBackendRoles)
+	if v := CheckPatternValues(user, nil); v != nil {
+		t.Errorf("got %v for %d backend roles, want none", v, maxBackendRoles)
+	}
+	user.Spec.BackendRoles = append(user.Spec.BackendRoles, "admins")
+	if v := CheckPatternValues(user, nil); v == nil || v.Reason != TooLarge {
+		t.Errorf("got %v for one more, want %s", v, TooLarge)
+	}
+}
