@@ -79,7 +79,7 @@ func TestWebhookRefusesUnparsableText(t *testing.T) {
 		t.Helper()
 		testenv.Eventually(t, time.Minute, func() error {
 			err := write()
-			for _, says := range []string{"line 5:5: syntax error", "correct it and apply again"} {
+			for _, says := range []string{"is invalid: spec.", "line 5:5: syntax error"} {
 				if err == nil || !strings.Contains(err.Error(), says) {
 					return fmt.Errorf("%s: %v, want %q", what, err, says)
 				}
