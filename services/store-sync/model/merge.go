@@ -133,7 +133,7 @@ type moduleSource struct {
 	Module
 
 	normalized normalizedText
-	text    string
+	text       string
 	// settled means that the text is the last live one.
 	settled bool
 }
