@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -65,6 +66,10 @@ func TestQueriesReportOwnersOfEntities(t *testing.T) {
 	}
 	if want := []string{"kim[] true true", "anna[default/one] false true", "ben[default/one default/two] false true"}; !slices.Equal(entries, want) {
 		t.Errorf("the mapping is explained by %q, want %q", entries, want)
+	}
+	_, err = client.ExplainMapping(t.Context(), &opensearchv1.ExplainMappingRequest{Cluster: of, Role: "theris"})
+	if connect.CodeOf(err) != connect.CodeNotFound || !strings.Contains(err.Error(), "did you mean theirs?") {
+		t.Errorf("got %v for an unknown role, want NotFound with the nearest role", err)
 	}
 	status, err := client.GetSyncStatus(t.Context(), &opensearchv1.GetSyncStatusRequest{Cluster: of})
 	if err != nil {

@@ -19,17 +19,22 @@ const (
 // lists some of the existing names, which are of the given kind: "; the types are a, b". The caller may see all of
 // them.
 func Hint(name, kind string, existing []string) string {
-	if near := Names(name, existing); len(near) > 0 {
-		return "; did you mean " + strings.Join(near, " or ") + "?"
-	}
-	if len(existing) == 0 {
-		return ""
+	if near := Names(name, existing); len(near) > 0 || len(existing) == 0 {
+		return Suggest(near)
 	}
 	listed := slices.Compact(slices.Sorted(slices.Values(existing)))
 	if len(listed) > maxListed {
 		listed = append(listed[:maxListed], "...")
 	}
 	return "; the " + kind + " are " + strings.Join(listed, ", ")
+}
+
+// Suggest returns the clause "; did you mean a or b?", or "" without names.
+func Suggest(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(names, " or ") + "?"
 }
 
 // Names returns up to three existing names with the fewest typing mistakes, if these are few. Upper and lower case make

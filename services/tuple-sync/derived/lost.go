@@ -2,6 +2,7 @@ package derived
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ type LostReference struct {
 	Reason string
 }
 
-// LostReferences lists the lost references, ordered by binding. unchecked lists the kinds whose objects are unknown here.
+// LostReferences lists the lost references, in any order. unchecked lists the kinds whose objects are unknown here.
 func (s *State) LostReferences() (lost []LostReference, unchecked []string) {
 	objects := s.newLookup(func(string) bool { return true })
 	skipped := map[string]bool{}
@@ -43,11 +44,7 @@ func (s *State) LostReferences() (lost []LostReference, unchecked []string) {
 			})
 		}
 	}
-	for kind := range skipped {
-		unchecked = append(unchecked, kind)
-	}
-	slices.Sort(unchecked)
-	return lost, unchecked
+	return lost, slices.Sorted(maps.Keys(skipped))
 }
 
 // lostInBinding lists the lost references of a PolicyBinding. It adds the kinds that it cannot check to skipped.

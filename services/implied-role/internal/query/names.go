@@ -96,7 +96,7 @@ func roleHint(role infer.Role, roles, clusterRoles []string) string {
 	}
 	switch {
 	case len(near) > 0:
-		return "; did you mean " + strings.Join(near, " or ") + "?"
+		return nearest.Suggest(near)
 	case role.Cluster:
 		return nearest.Hint(role.Name, "ClusterRoles", clusterRoles)
 	}
@@ -145,10 +145,7 @@ func (s *Server) checkSubject(ctx context.Context, namespace string, subject rba
 			}
 		}
 	}
-	hint := ""
-	if near := nearest.Names(subject.Name, known); len(near) > 0 {
-		hint = "; did you mean " + strings.Join(near, " or ") + "?"
-	}
+	hint := nearest.Suggest(nearest.Names(subject.Name, known))
 	return rpc.NotFoundError("no RoleBinding and no ClusterRoleBinding names %s %q%s Kubernetes stores no users and groups, so only bindings name them",
 		strings.ToLower(subject.Kind), subject.Name, withStop(hint))
 }

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -53,11 +54,8 @@ const unknownKindHeader = "Entail-Unknown-Kind"
 
 // unknownKindError returns the error about a kind. It suggests the nearest names, or lists the kinds.
 func unknownKindError(name string, followed, names []string) error {
-	hint := ": use one of " + strings.Join(followed, ", ")
 	plain, _, _ := strings.Cut(strings.ToLower(name), ".")
-	if near := nearest.Names(plain, names); len(near) > 0 {
-		hint = "; did you mean " + strings.Join(near, " or ") + "?"
-	}
+	hint := cmp.Or(nearest.Suggest(nearest.Names(plain, names)), ": use one of "+strings.Join(followed, ", "))
 	err := connect.NewError(connect.CodeNotFound, fmt.Errorf("%q is not a kind that the watcher follows%s", name, hint))
 	err.Meta().Set(unknownKindHeader, "true")
 	return err
