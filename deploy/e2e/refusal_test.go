@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"context"
-	"errors"
 	"net"
 	"os"
 	"strconv"
@@ -50,18 +48,23 @@ func TestEntailUpEndsInOrderWhenInterruptedDuringStart(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			late := time.AfterFunc(readyTimeout, func() { _ = cmd.Process.Kill() })
-			defer late.Stop()
-			eventually(t, readyTimeout, step, func(context.Context) error {
-				if !strings.Contains(said.String(), step) {
-					return errors.New("not there yet")
+			exited := make(chan error, 1)
+			go func() { exited <- cmd.Wait() }()
+			t.Cleanup(func() { _ = cmd.Process.Kill() })
+			tooLate := time.After(readyTimeout)
+			for !strings.Contains(said.String(), step) {
+				select {
+				case err := <-exited:
+					t.Fatalf("ended before %q: %v\n%s", step, err, said)
+				case <-time.After(20 * time.Millisecond):
+				case <-tooLate:
+					t.Fatalf("%q was not printed:\n%s", step, said)
 				}
-				return nil
-			})
+			}
 			if err := cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
 			}
-			if err := cmd.Wait(); err != nil {
+			if err := <-exited; err != nil {
 				t.Errorf("%v\n%s", err, said)
 			}
 		})
