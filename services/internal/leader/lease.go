@@ -47,7 +47,7 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	}
 	sent := bootclock.Now()
 	lease, err := e.publishLease(ctx, e.id, last)
-	if isNewerLeaseErr(err) {
+	if topology.IsSequenceConflict(err) {
 		// The newest lease is not this replica's own, so the term is over. Otherwise the lease was stored and only the
 		// answer was lost.
 		if err = look(); err == nil && again && before != thisReplica {
@@ -72,12 +72,6 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 		e.expiry = sent + e.bounds.LeaseLifetime
 	}
 	return nil
-}
-
-// isNewerLeaseErr reports whether NATS refused a lease because a newer lease exists.
-func isNewerLeaseErr(err error) bool {
-	refusal, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && (refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
 func (e *Elector) publishLease(ctx context.Context, text string, last uint64) (*jetstream.PubAck, error) {

@@ -159,3 +159,10 @@ func DecodeChange(msg jetstream.Msg) (event.Change, error) {
 	}
 	return change, nil
 }
+
+// IsSequenceConflict reports whether a message was refused because its expected sequence was wrong. A replicated stream
+// returns a second error code while another message on the subject is being stored.
+func IsSequenceConflict(err error) bool {
+	refusal, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && (refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
