@@ -61,8 +61,6 @@ func (e *engine[K]) enqueueDriftedKeys(ctx context.Context, detector DriftDetect
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, key := range keys {
-		e.enqueueKey(key, e.priorityOf(key), nil, true)
-	}
+	e.enqueueKeys(keys, true)
 	return nil
 }
