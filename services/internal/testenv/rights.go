@@ -85,7 +85,7 @@ func (s *RightsSuite) Run(t *testing.T) {
 	outer := s.T
 	s.T, s.whole = t, t
 	defer func() { s.T = outer }()
-	s.Kube.cluster.rights.beginService(s.Service)
+	s.Kube.cluster.rights.service = s.Service
 	if s.WebhookConfiguration != "" {
 		s.webhooks = s.Kube.WebhookRegistration(t, s.WebhookConfiguration)
 		t.Cleanup(func() { _ = s.webhooks.Delete(context.WithoutCancel(t.Context())) })
@@ -162,7 +162,8 @@ func (s *RightsSuite) testRevokedRight(t *testing.T, c RightCase, use RightTrigg
 	restore()
 	call(use.AwaitDone)
 	s.AwaitIdle()
-	s.Kube.cluster.rights.recordReported(c.Right)
+	rights := &s.Kube.cluster.rights
+	rights.used = append(rights.used, c.Right)
 }
 
 // missingRightText returns the text that a service logs without the right. Admission policies have their own text.

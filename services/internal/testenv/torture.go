@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/seeds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -95,13 +96,17 @@ func (t *DisruptionSuite) Run() {
 
 // injectFailures makes calls of the service fail.
 func (t *DisruptionSuite) injectFailures(seed uint64) {
-	lines := map[*Traffic]injectedErrors{&t.Env.Kube.Traffic: kubeErrors(), &t.Env.OpenFGA.Traffic: openFGAErrors()}
+	cut := []error{fault.Unavailable(errCut)}
+	lines := map[*Traffic]injectedErrors{
+		&t.Env.Kube.Traffic: kubeErrors(), &t.Env.OpenFGA.Traffic: {before: cut, after: cut},
+	}
 	if t.OpenSearchTraffic != nil {
 		lines[t.OpenSearchTraffic] = openSearchErrors()
 	}
 	t.failures.random = rand.New(rand.NewPCG(seed, 1))
 	for line, m := range lines {
-		t.failures.injectInto(line, m)
+		line.FailBefore(t.failures.randomFault(m.before))
+		line.FailAfter(t.failures.randomFault(m.after))
 	}
 }
 
