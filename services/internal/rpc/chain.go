@@ -48,12 +48,6 @@ func newInterceptorChain(cfg Config) (*interceptorChain, error) {
 	return c, nil
 }
 
-// publicHandlerOptions returns the options of health and reflection, which need no authentication because their
-// content is public.
-func (c *interceptorChain) publicHandlerOptions() []connect.HandlerOption {
-	return []connect.HandlerOption{connect.WithReadMaxBytes(maxBody), boundedGzip(), connect.WithInterceptors(c.edge)}
-}
-
 func (c *interceptorChain) handlerOptions(h Handler) []connect.HandlerOption {
 	options := []connect.HandlerOption{connect.WithReadMaxBytes(maxBody), boundedGzip(), strictCodecs()}
 	if c.trace != nil {

@@ -44,10 +44,6 @@ type jetStreamProbe struct {
 	begun time.Time
 }
 
-func newJetStreamProbe(conn *nats.Conn, js jetstream.JetStream, service string, log *slog.Logger) *jetStreamProbe {
-	return &jetStreamProbe{conn: conn, js: js, service: service, log: log, begun: time.Now()}
-}
-
 // Run checks JetStream until ctx ends.
 func (p *jetStreamProbe) Run(ctx context.Context) error {
 	tried, reconnects := time.Duration(0), p.conn.Stats().Reconnects

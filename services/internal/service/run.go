@@ -134,7 +134,7 @@ func (p *serviceRun) startService(ctx context.Context, fail func(error)) error {
 	if err := p.server.Mount(p.app.Handlers...); err != nil {
 		return err
 	}
-	pulse := newJetStreamProbe(p.bus.conn, p.bus.js, p.rt.Name, p.rt.Log)
+	pulse := &jetStreamProbe{conn: p.bus.conn, js: p.bus.js, service: p.rt.Name, log: p.rt.Log, begun: time.Now()}
 	p.tasks = startTasks(ctx, fail, append(p.app.Tasks, pulse.Run)...)
 	checks := append([]ReadinessCheck{newNATSConnectedCheck(p.bus.conn), pulse.readinessCheck()}, p.app.Ready...)
 	p.ready.checks.Store(&checks)

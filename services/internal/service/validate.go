@@ -21,7 +21,7 @@ const (
 
 // Validate returns all errors in the settings, each with its remedy.
 func (c Config) Validate() error {
-	return errors.Join(c.validateBounds(), c.NATS.validateNATS(), c.Kube.validateKube(), c.RPC.validateRPC(c.Embed.Listener != nil))
+	return errors.Join(c.validateBounds(), c.NATS.validateNATS(), checkFileReadable("kubeconfig", c.Kube.Kubeconfig), c.RPC.validateRPC(c.Embed.Listener != nil))
 }
 
 func (c Config) validateBounds() error {
@@ -77,8 +77,6 @@ func isNATSScheme(scheme string) bool {
 	}
 	return false
 }
-
-func (k KubeConfig) validateKube() error { return checkFileReadable("kubeconfig", k.Kubeconfig) }
 
 func (r RPCConfig) validateRPC(listening bool) error {
 	var errs []error
