@@ -21,7 +21,8 @@ const (
 
 // Validate returns all errors in the settings, each with its remedy.
 func (c Config) Validate() error {
-	return errors.Join(c.validateBounds(), c.NATS.validateNATS(), checkFileReadable("kubeconfig", c.Kube.Kubeconfig), c.RPC.validateRPC(c.Embed.Listener != nil))
+	return errors.Join(c.validateBounds(), c.NATS.validateNATS(), checkFileReadable("kubeconfig", c.Kube.Kubeconfig),
+		c.RPC.validateRPC(c.Embed.Listener != nil))
 }
 
 func (c Config) validateBounds() error {
