@@ -71,7 +71,7 @@ func (o declaredObject) shouldForgetServer(server string) bool {
 	return o.value.GetAnnotations()[opensearchv1.ForgetAnnotation] == server
 }
 
-// lastStateOfDeletedCluster returns the last state of a deleted cluster by UID, unless the view no longer holds it.
+// lastStateOfDeletedCluster returns the last state of a deleted cluster by UID, unless the informer no longer holds it.
 func (s *state) lastStateOfDeletedCluster(uid string) []informer.Object[opensearchv1.OpenSearchCluster] {
 	for _, c := range s.clusters {
 		if gone := c.rows.TombstonesByIndex(byUID, uid); len(gone) > 0 {

@@ -53,7 +53,7 @@ func newRunPasswords() *runPasswords {
 }
 
 // readChangedPasswords returns the passwords of users that are not being deleted. It reads the Secrets that have changed, and all
-// of them in a resync. Before it reads a Secret, it verifies the users that name it. If the view does not follow a
+// of them in a resync. Before it reads a Secret, it verifies the users that name it. If the informer does not follow a
 // Secret, or reading it is forbidden, it schedules another run after r.poll.
 func (r *reconciler) readChangedPasswords(ctx context.Context, p *controller.Request[Key], w syncInput) (*runPasswords, error) {
 	key, err := w.to.key()

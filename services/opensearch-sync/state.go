@@ -52,7 +52,7 @@ type clusterTable struct {
 	rows  *informer.Lister[opensearchv1.OpenSearchCluster]
 }
 
-// declaredObject is an object that declares an entity or entries, as the view holds it.
+// declaredObject is an object that declares an entity or entries, as the informer holds it.
 type declaredObject struct {
 	event.Change
 	kind kinds.Kind

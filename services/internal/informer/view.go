@@ -295,7 +295,8 @@ const (
 	reloadDelay = 250 * time.Millisecond
 	// expireInterval is the time between two removals of expired tombstones.
 	expireInterval = time.Minute
-	// reportAfter is the time after which an incomplete view is logged. reportInterval is the time between two checks.
+	// reportAfter is the time after which an incomplete informer is logged. reportInterval is the time between two
+	// checks.
 	reportAfter, reportInterval = 10 * time.Second, time.Second
 )
 
@@ -322,8 +323,8 @@ func (v *Informer) Run(ctx context.Context) error {
 	return nil
 }
 
-// reportIncompleteLoop logs until ctx ends: once when the view has been incomplete for reportAfter, and once when it is
-// complete again.
+// reportIncompleteLoop logs until ctx ends: once when the informer has been incomplete for reportAfter, and once when
+// it is complete again.
 func (v *Informer) reportIncompleteLoop(ctx context.Context) {
 	complete, reported := time.Now(), false
 	for backoff.Sleep(ctx, reportInterval) {

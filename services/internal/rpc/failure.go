@@ -30,7 +30,7 @@ func InvalidError(format string, args ...any) error {
 
 // IncompleteError returns an error for the caller: the informer cannot answer yet. It returns nil if missing is nil:
 //
-//	if err := rpc.IncompleteError(view.IncompleteErr()); err != nil { return nil, err }
+//	if err := rpc.IncompleteError(informer.IncompleteErr()); err != nil { return nil, err }
 func IncompleteError(missing error) error {
 	if missing == nil {
 		return nil

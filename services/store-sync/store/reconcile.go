@@ -23,7 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// Reconciler brings OpenFGA and the statuses in step with the view, one Store at a time.
+// Reconciler brings OpenFGA and the statuses in step with the informer, one Store at a time.
 type Reconciler struct {
 	state     *State
 	view      *informer.Informer
@@ -34,10 +34,10 @@ type Reconciler struct {
 	statuses  *statusWriter
 }
 
-// missingResourceLister finds the ProtectedResources that the view lacks.
+// missingResourceLister finds the ProtectedResources that the informer lacks.
 type missingResourceLister interface {
-	// ListMissingResources lists the ProtectedResources at the API server. It returns the state in the view of those that are alive
-	// there and that a Store's model leaves out.
+	// ListMissingResources lists the ProtectedResources at the API server. It returns the state in the informer of
+	// those that are alive there and that a Store's model leaves out.
 	ListMissingResources(ctx context.Context, store event.Key) ([]verify.ExpectedState, error)
 }
 

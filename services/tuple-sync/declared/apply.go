@@ -189,8 +189,8 @@ func (a *planApplier) addFinalizer(ctx context.Context, p *passState, o *ownerOb
 	return err
 }
 
-// verifyDeleted verifies a deletion with the API server before tuples are removed. If the object still exists, the view
-// takes its present state and the plan is stale. A former state of a living object is verified once per pass.
+// verifyDeleted verifies a deletion with the API server before tuples are removed. If the object still exists, the
+// informer takes its present state and the plan is stale. A former state of a living object is verified once per pass.
 func (a *planApplier) verifyDeleted(ctx context.Context, p *passState, o *ownerObject, _ plan.OwnerAction) error {
 	if !o.Deleted || p.confirmed[o.UID] {
 		return nil

@@ -2,8 +2,8 @@
 // its author could not bind directly. For every role that follows, the author needs the verb "bind" or all permissions
 // of the role, as Kubernetes itself requires.
 //
-// The guard needs only the API server. It uses the view for namespaces with many rules, and only while the view is
-// proven to hold all of them.
+// The guard needs only the API server. It uses the informer for namespaces with many rules, and only while the informer
+// is proven to hold all of them.
 package validating
 
 import (

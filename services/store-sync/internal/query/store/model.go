@@ -85,7 +85,7 @@ func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 	return response, err
 }
 
-// storeSnapshot returns the state of a Store in the view.
+// storeSnapshot returns the state of a Store in the informer.
 func (s *Server) storeSnapshot(found module.StoreObject) plan.Input {
 	in := s.state.Snapshot(found.Key, plan.Observed{})
 	in.Store = found.Value

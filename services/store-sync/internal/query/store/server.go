@@ -1,4 +1,4 @@
-// Package store serves StoreService: from the view, and from OpenFGA for requests about models.
+// Package store serves StoreService: from the informer, and from OpenFGA for requests about models.
 package store
 
 import (
@@ -32,7 +32,7 @@ type Server struct {
 	limiter *rpc.CallLimiter
 }
 
-// New returns a server. complete returns an error while the view is not complete.
+// New returns a server. complete returns an error while the informer is not complete.
 func New(state *store.State, merges *store.MergeCache, policies *policymodule.Provider, openFGA *fga.Client, complete func() error) *Server {
 	return &Server{state: state, merges: merges, policies: policies, fga: openFGA, complete: complete, limiter: rpc.NewCallLimiter(1)}
 }
