@@ -37,7 +37,7 @@ func (s *indexState) awaitObject(ctx context.Context, key event.Key, object []by
 			return err
 		}
 		if !backoff.Sleep(ctx, attention) {
-			return fmt.Errorf("%w: it does not hold %s as the API server has it", informer.ErrIncomplete, key)
+			return fmt.Errorf("%w: it does not hold the newest state of %s", informer.ErrIncomplete, key)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (s *accessServer) checkIndexIsFresh() error {
 		return err
 	}
 	if age := s.view.Staleness(); age > s.staleness {
-		return fmt.Errorf("%w: it may be older than %s (--max-staleness), by the barriers of the watcher", informer.ErrIncomplete, s.staleness)
+		return fmt.Errorf("%w: by the barriers of the watcher, its data may be older than %s (--max-staleness)", informer.ErrIncomplete, s.staleness)
 	}
 	return nil
 }

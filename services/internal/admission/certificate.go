@@ -41,7 +41,7 @@ type servingCertificate struct {
 func newCertificate(host string, validity time.Duration, before *servingCertificate) (*servingCertificate, error) {
 	chain, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: host, MaxAge: validity})
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate: %w", err)
+		return nil, fmt.Errorf("creating a certificate: %w", err)
 	}
 	if before != nil {
 		return parseCertificate(chain, key, before.seed)
@@ -122,7 +122,7 @@ func (s *Server) loadOrRenewCertificate(ctx context.Context) (*servingCertificat
 		_, err = secrets.Patch(ctx, name, types.ApplyPatchType, patch, s.forceApplyOptions())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("keeping the certificate in Secret %s: %w", name, err)
+		return nil, fmt.Errorf("storing the certificate in Secret %s: %w", name, err)
 	}
 	s.options.Log.InfoContext(ctx, "a certificate was made", slog.String("host", host), slog.Time("until", c.pair.Leaf.NotAfter))
 	return c, nil

@@ -94,7 +94,7 @@ func (c Config) validateOAuthClient() error {
 		}
 		return errors.New("--openfga-audience and --openfga-scopes are for tokens of --openfga-client-id")
 	case c.ClientID == "" || c.ClientSecretFile == "" || c.TokenURL == "":
-		return errors.New("--openfga-client-id, --openfga-client-secret-file and --openfga-token-url need one another: give all or none")
+		return errors.New("--openfga-client-id, --openfga-client-secret-file and --openfga-token-url belong together: give all or none")
 	case c.PresharedKey != "" || c.PresharedKeyFile != "":
 		return errors.New("--openfga-client-id and a preshared key exclude each other: drop one")
 	case err != nil || u.Host == "" || u.User != nil || u.Scheme != schemeHTTPS && (u.Scheme != schemeHTTP || !isLoopback(u.Host)):

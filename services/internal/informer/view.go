@@ -32,7 +32,7 @@ import (
 )
 
 // ErrIncomplete is wrapped by the error of [Informer.IncompleteErr] while the informer is incomplete.
-var ErrIncomplete = errors.New("view is incomplete")
+var ErrIncomplete = errors.New("informer is incomplete")
 
 // Config configures an informer. JS and Log are required. Fetch is required if objects may be too large for NATS.
 type Config struct {
@@ -181,7 +181,7 @@ func (v *Informer) IncompleteErr() error {
 	defer v.mu.RUnlock()
 	err := v.checkSnapshotsComplete()
 	if err != nil && v.blockedBy != nil {
-		err = fmt.Errorf("%w; the next change cannot be taken in: %w", err, v.blockedBy)
+		err = fmt.Errorf("%w; the next change cannot be stored: %w", err, v.blockedBy)
 	}
 	return err
 }
@@ -315,7 +315,7 @@ func (v *Informer) Run(ctx context.Context) error {
 		}
 		// A replaced stream is read again without a warning.
 		if ctx.Err() == nil && !errors.Is(err, errReplaced) && err.Error() != logged {
-			v.cfg.Log.WarnContext(ctx, "feed of the view interrupted; reading again", slog.Any("error", err))
+			v.cfg.Log.WarnContext(ctx, "informer interrupted; reading the stream again", slog.Any("error", err))
 			logged = err.Error()
 		}
 		backoff.Sleep(ctx, reloadDelay)
@@ -331,12 +331,12 @@ func (v *Informer) reportIncompleteLoop(ctx context.Context) {
 		err := v.IncompleteErr()
 		switch {
 		case err == nil && reported:
-			v.cfg.Log.InfoContext(ctx, "the view is complete again", slog.Duration("after", time.Since(complete)))
+			v.cfg.Log.InfoContext(ctx, "the informer is complete again", slog.Duration("after", time.Since(complete)))
 			complete, reported = time.Now(), false
 		case err == nil:
 			complete = time.Now()
 		case !reported && time.Since(complete) >= reportAfter:
-			v.cfg.Log.WarnContext(ctx, "the view is incomplete; the service grants nothing", slog.Any("error", err))
+			v.cfg.Log.WarnContext(ctx, "the informer is incomplete; the service grants nothing", slog.Any("error", err))
 			reported = true
 		}
 	}

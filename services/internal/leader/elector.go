@@ -107,7 +107,7 @@ func (e *Elector) Err() error {
 		since = e.expiry
 	}
 	if d := bootclock.Since(since); e.pinID != "" && d > maxTimeWithoutLease {
-		return fmt.Errorf("not sure of its turn for %s", d.Round(time.Second))
+		return fmt.Errorf("the lease has not been confirmed for %s", d.Round(time.Second))
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (e *Elector) Run(ctx context.Context) {
 			err = e.RenewLease(ctx, term)
 		}
 		if err != nil {
-			e.log.DebugContext(ctx, "turn not seen to", slog.Any("error", err))
+			e.log.DebugContext(ctx, "lease neither read nor renewed", slog.Any("error", err))
 		}
 	}
 }

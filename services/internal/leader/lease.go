@@ -77,7 +77,7 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 func (e *Elector) publishLease(ctx context.Context, text string, last uint64) (*jetstream.PubAck, error) {
 	ack, err := e.js.Publish(ctx, topology.LeaseSubject(e.service), []byte(text), jetstream.WithExpectLastSequencePerSubject(last))
 	if err != nil {
-		return nil, fmt.Errorf("claim the turn: %w", err)
+		return nil, fmt.Errorf("publish the lease: %w", err)
 	}
 	return ack, nil
 }

@@ -68,8 +68,8 @@ type Ack struct {
 	Stale bool
 }
 
-// PublishChange stores c on the subject of its object. expected is the sequence of the message there if that message
-// has the UID and epoch of c; otherwise 0.
+// PublishChange stores c on the subject of its object. expectedSequence is the sequence of the message there if that
+// message has the UID and epoch of c; otherwise 0.
 //
 // If the subject holds another message, c replaces it only if c is newer; otherwise Ack.Stale is true and Ack
 // describes the stored message. If the stored message has another UID or epoch, PublishChange first stores its

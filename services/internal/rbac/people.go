@@ -50,7 +50,7 @@ func UserRoles() []UserRole {
 		{"entail-edit", "edit", rightsOnKinds("A service registers its part of a policy. A policy alone gives no access.", write,
 			[]event.GroupResource{documents})},
 		{"entail-admin", "admin", rightsOnKinds(
-			"Users that bind roles may also write rules. implied-role checks that they could bind the implied roles.", write,
+			"A user with this right may write rules. Admission checks that the user may bind the implied roles.", write,
 			[]event.GroupResource{rules})},
 		{"entail-stores", "", append(rightsOnKinds(
 			"Tuples can give any access that a store decides. Bind this role only to users that you trust with every store.",

@@ -28,7 +28,7 @@ func (p *Publisher) Run(ctx context.Context, onLost func()) {
 		if !p.detectLostResults(ctx) {
 			continue
 		}
-		p.log.WarnContext(ctx, "results are lost; saying all of them again")
+		p.log.WarnContext(ctx, "results are lost; all of them are published again")
 		p.ResetReports()
 		onLost()
 	}
@@ -79,7 +79,7 @@ func (p *Publisher) detectLostResults(ctx context.Context) bool {
 }
 
 // chooseProbeKey returns an object whose result must exist: the suspect, or a random object. It returns false if there
-// is none.
+// is none, or if the result is still waiting.
 func (p *Publisher) chooseProbeKey() (event.Key, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -39,7 +39,7 @@ func IncompleteError(missing error) error {
 }
 
 // callerError returns the error for the caller. It keeps an error that was made for the caller, unless the error came
-// from another server. told reports whether the caller receives the cause.
+// from another server. containsCause reports whether the error for the caller contains the cause.
 func callerError(ctx context.Context, err error) (failure *connect.Error, containsCause bool) {
 	made, ok := errors.AsType[*connect.Error](err)
 	switch {

@@ -129,7 +129,7 @@ func (p *serviceRun) startService(ctx context.Context, fail func(error)) error {
 	}
 	p.rt.NATS, p.rt.JS = p.bus.conn, p.bus.js
 	if p.app, err = p.build(ctx, p.rt); err != nil {
-		return fmt.Errorf("building the service: %w", err)
+		return fmt.Errorf("creating the service: %w", err)
 	}
 	if err := p.server.Mount(p.app.Handlers...); err != nil {
 		return err

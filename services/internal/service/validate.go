@@ -60,7 +60,7 @@ func (n NATSConfig) validateNATS() error {
 		errs = append(errs, errors.New("NATS credentials of several kinds: use one of --nats-creds, --nats-nkey, --nats-user, --nats-token-file"))
 	}
 	if (n.User == "") != (n.PasswordFile == "") {
-		errs = append(errs, errors.New("--nats-user and --nats-password-file need one another: give both or none"))
+		errs = append(errs, errors.New("--nats-user and --nats-password-file belong together: give both or none"))
 	}
 	for flag, file := range map[string]string{
 		"nats-creds": n.CredsFile, "nats-nkey": n.NKeyFile, "nats-password-file": n.PasswordFile,
@@ -88,7 +88,7 @@ func (r RPCConfig) validateRPC(listening bool) error {
 		errs = append(errs, fmt.Errorf("--auth: %w", err))
 	}
 	if (r.TLS.Certificate == "") != (r.TLS.Key == "") {
-		errs = append(errs, errors.New("--tls-cert and --tls-key need one another: give both or none"))
+		errs = append(errs, errors.New("--tls-cert and --tls-key belong together: give both or none"))
 	}
 	return errors.Join(append(errs, checkFileReadable("tls-cert", r.TLS.Certificate), checkFileReadable("tls-key", r.TLS.Key))...)
 }

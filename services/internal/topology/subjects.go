@@ -37,8 +37,8 @@ func TombstoneSubject(k event.Key, uid string) string {
 	return ChangeSubject(k) + "." + event.EncodeToken(uid)
 }
 
-// ParseChangeOrTombstoneSubject parses the output of [ChangeSubject] and of [TombstoneSubject]. uid is empty for a
-// [ChangeSubject].
+// ParseChangeOrTombstoneSubject parses the output of [ChangeSubject] and of [TombstoneSubject]. tombstoneUID is empty
+// for a [ChangeSubject].
 func ParseChangeOrTombstoneSubject(subject string) (k event.Key, tombstoneUID string, err error) {
 	tail, ok := strings.CutPrefix(subject, changesPrefix)
 	target := !ok

@@ -88,7 +88,7 @@ func (g *moduleGraph) rejectionReason(u *parsedModule, lives moduleSet) string {
 		}
 	}
 	if len(all.shown) == 0 {
-		all.addProblem("it contradicts the live model, or itself through other modules: correct the other rejected modules first")
+		all.addProblem("it conflicts with the live model or with other rejected modules: correct those first")
 	}
 	return all.String()
 }

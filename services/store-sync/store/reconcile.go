@@ -55,7 +55,7 @@ func New(parts *setup.ServiceParts, state *State, merges *MergeCache, verifier *
 // maxActions bounds the actions of one pass. No correct pass needs as many.
 const maxActions = 24
 
-var errEndless = errors.New("the pass does not come to an end")
+var errEndless = errors.New("the pass needs too many actions")
 
 // Reconcile brings one Store in step, and plans again if objects change during the pass. It gets the members: the
 // objects behind modules of the Store, in the state from which the modules were made.

@@ -140,7 +140,7 @@ func (a *planApplier) markUnwritable(ctx context.Context, p *passState, o *owner
 		return
 	}
 	if err := a.writeStatus(ctx, p, o, u); err != nil {
-		a.log.DebugContext(ctx, "refusal not told", slog.String("object", o.Key.String()), slog.Any("error", err))
+		a.log.DebugContext(ctx, "refused tuples not reported in the status", slog.String("object", o.Key.String()), slog.Any("error", err))
 	}
 }
 
@@ -163,7 +163,7 @@ func (a *planApplier) reportUnreadableRecord(ctx context.Context, p *passState, 
 	case errors.Is(err, reconcile.ErrStale), fault.IsUnavailable(err):
 		return err
 	case err != nil: // Other objects continue.
-		a.log.WarnContext(ctx, "unreadable record not told", slog.String("object", o.Key.String()), slog.Any("error", err))
+		a.log.WarnContext(ctx, "unreadable record not reported in the status", slog.String("object", o.Key.String()), slog.Any("error", err))
 	default:
 		a.status.RecordEvents(ctx, o.change, condition.EventContent{Warning: true, Reason: u.Condition.Reason, Message: u.Condition.Message})
 	}
@@ -207,7 +207,7 @@ func (a *planApplier) verifyDeleted(ctx context.Context, p *passState, o *ownerO
 		return err
 	}
 	if err := a.view.ApplyAuthoritative(ctx, held, now); err != nil {
-		return fmt.Errorf("taking in %s: %w", o.Key, err)
+		return fmt.Errorf("storing %s: %w", o.Key, err)
 	}
 	p.confirmed[o.UID] = o.former
 	return reconcile.ErrStale

@@ -154,8 +154,8 @@ func TestWriteRolePreviewListsGainsAndLosses(t *testing.T) {
 SUBJECT      GAINS    LOSES
 user:alice   writer   noob, pro
 1 RoleBinding to make, 0 to change, 2 to delete; 5 writes to the API server.
-These would imply each other: a, b
-These would no longer imply each other: c, d
+These roles would imply each other: a, b
+These roles would no longer imply each other: c, d
 RoleBinding ir-9 would stay as it is: another object has this name.
 Rule bad would not count (ProhibitedRole): choose another child
 `)

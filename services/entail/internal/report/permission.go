@@ -55,7 +55,7 @@ func (p Printer) drawNestedLines(lines []string) {
 func (p Printer) writeMissingAccess(m *accessv1.ExplainAccessResponse) {
 	p.writeLinef("no: %s", missingPermissionText(m.GetPermission()))
 	if m.GetUnregistered() && m.GetPermission() != "" {
-		p.writeLinef("That cannot be held there.")
+		p.writeLinef("No role can give this permission there.")
 	}
 	if m.GetNoSubject() {
 		p.writeLinef("No such user or account exists, or it is inactive.")
@@ -169,7 +169,7 @@ func (p Printer) WriteIAMModelStatus(m *accessv1.GetModelStatusResponse) {
 	case m.GetSynced():
 		p.writeLinef("OpenFGA has it: store %s, model %s.", m.GetStoreId(), m.GetAuthorizationModelId())
 	default:
-		p.writeLinef("OpenFGA does not have it as asked for: %s", m.GetMessage())
+		p.writeLinef("OpenFGA does not have this model yet: %s", m.GetMessage())
 	}
 	p.writeLinef("The data behind this answer is at most %s old.", m.GetAge().AsDuration().Round(time.Millisecond))
 }

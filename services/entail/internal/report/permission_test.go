@@ -54,7 +54,7 @@ yes: it takes r/projects.get
 		})
 	}), `
 no: it takes r/projects.delete
-That cannot be held there.
+No role can give this permission there.
 No such user or account exists, or it is inactive.
 There is no such object, as far as objects of its kind are followed.
 It has more owners than are followed: roles on the farthest owners do not count.
@@ -176,7 +176,7 @@ r/Project        projects                r/Organization   ParentCycle: remove on
 	status := &accessv1.GetModelStatusResponse{Store: "iam", Kinds: 1, Permissions: 2, Types: 7, Bytes: 900, Message: "Pending: soon", Age: durationpb.New(time.Second)}
 	expectEqual(t, write(t, func(p report.Printer) { p.WriteIAMModelStatus(status) }), `
 1 kind, 2 permissions: 7 types, 900 bytes in the model of Store iam.
-OpenFGA does not have it as asked for: Pending: soon
+OpenFGA does not have this model yet: Pending: soon
 The data behind this answer is at most 1s old.
 `)
 	status.Synced, status.StoreId, status.AuthorizationModelId = true, "S", "M"

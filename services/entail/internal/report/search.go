@@ -78,7 +78,7 @@ func (p Printer) WriteMappingExplanation(m *opensearchv1.ExplainMappingResponse)
 		case !e.GetExists():
 			rows[i].cells[3], rows[i].ink = "missing", wait
 		case len(by) == 0:
-			rows[i].cells[2], rows[i].cells[3], rows[i].ink = "a binding that no longer does", "about to go", wait
+			rows[i].cells[2], rows[i].cells[3], rows[i].ink = "a binding that no longer does", "being removed", wait
 		}
 	}
 	p.writeTable([]string{"LIST", "ENTRY", "GIVEN BY", "IS"}, rows)

@@ -39,11 +39,11 @@ func New(cfg *rest.Config, policy infer.Policy) (*Validator, error) {
 	cfg.QPS = -1
 	objects, err := dynamic.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making a client to judge by: %w", err)
+		return nil, fmt.Errorf("creating the client that reads rules and roles: %w", err)
 	}
 	typed, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making a client to judge by: %w", err)
+		return nil, fmt.Errorf("creating the client that reads rules and roles: %w", err)
 	}
 	rules := newRuleSetReader(objects, policy)
 	return &Validator{rules: rules, rights: &rightsReader{kube: typed}, scope: newNamespaceCoverage(rules.listNamespacesWithRules, policy)}, nil

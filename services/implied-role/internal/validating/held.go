@@ -20,7 +20,7 @@ import (
 // maxReads bounds the roles that are read one by one. Beyond it, all roles of the namespace and the cluster are listed.
 const maxReads = 50
 
-// bound holds the subjects of a binding to a role. permission holds the rules of a role.
+// boundSubjects holds the subjects of a binding to a role. rolePermissions holds the rules of a role.
 type (
 	boundSubjects struct {
 		role     infer.Role

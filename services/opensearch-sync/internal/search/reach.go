@@ -35,7 +35,7 @@ func ClassifyError(err error) (class, sentence string) {
 		if answered.code == http.StatusUnauthorized || answered.code == http.StatusForbidden {
 			return Unauthorized, "it refuses the credentials of the connection"
 		}
-		return Unavailable, "it says that it cannot answer now"
+		return Unavailable, "it reports that it cannot answer now"
 	case errors.Is(err, errAddress):
 		return AddressForbidden, "its address is one of this machine, its link or the API server"
 	case errors.As(err, &certificate):

@@ -206,7 +206,7 @@ func subjectCondition(state iamv1alpha1.ActivationState, what string) condition.
 
 // GroupCondition returns the condition Ready of a Group.
 func GroupCondition(*iamv1alpha1.Group) condition.Condition {
-	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "the group has the members that its GroupMemberships say")
+	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "the group has the members that its GroupMemberships declare")
 }
 
 // OrganizationCondition returns the condition Ready of an Organization.
@@ -250,10 +250,10 @@ func ObservedCondition(followed, trusted bool, problem string) condition.Conditi
 		return condition.New(iamv1alpha1.Observed, true, iamv1alpha1.Followed, "bindings on single objects are checked against these")
 	case trusted:
 		return condition.New(iamv1alpha1.Observed, false, iamv1alpha1.Trusted,
-			problem+"; bindings on single objects act whether or not these are there (--unobserved-targets=trust)")
+			problem+"; bindings on single objects take effect whether or not the objects exist (--unobserved-targets=trust)")
 	}
 	return condition.New(iamv1alpha1.Observed, false, iamv1alpha1.NotFollowed,
-		problem+"; bindings on single objects give nothing, those on the kind or a parent do")
+		problem+"; bindings on single objects grant nothing, bindings on the kind or a parent take effect")
 }
 
 // RoleConditionTypes lists the conditions of a Role in order.

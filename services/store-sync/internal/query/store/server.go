@@ -119,7 +119,7 @@ func modulesToProto(s *corev1alpha1.Store) []*storev1.Module {
 func readinessMessage(conditions []metav1.Condition) string {
 	ready := meta.FindStatusCondition(conditions, corev1alpha1.Ready)
 	if ready == nil {
-		return cmp.Or(falseConditionMessage(conditions, corev1alpha1.StoreSynced, corev1alpha1.ModelSynced), "waiting for its first pass")
+		return cmp.Or(falseConditionMessage(conditions, corev1alpha1.StoreSynced, corev1alpha1.ModelSynced), "store-sync has not processed it yet")
 	}
 	if ready.Status != metav1.ConditionTrue {
 		return messageWithTransitionTime(ready)

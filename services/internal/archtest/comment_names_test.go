@@ -1,0 +1,116 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	lowerCaseName = regexp.MustCompile(`^([a-z]\w*) [a-z]`)
+	testedName    = regexp.MustCompile(`(?:^|[,.:] |\b(?i:if|unless|when|while|because|and|or|until) )([a-z]\w*) (?:is (?:true|false|nil)\b|returns )`)
+)
+
+// pronouns lists the words that [testedName] matches although they name no identifier.
+func pronouns() []string {
+	return []string{"it", "that", "this", "one", "nothing", "everything", "which", "each", "both", "neither", "another"}
+}
+
+// A sentence that starts with a lower-case word starts with an identifier. After a rename the comment must follow, or a
+// reader searches for a name that no longer exists.
+func TestCommentsNameOnlyWhatExists(t *testing.T) {
+	for _, tree := range trees() {
+		for _, file := range productFiles(t, filepath.Join(root, "..", tree)) {
+			for _, unknown := range unknownNames(t, file) {
+				t.Error(unknown)
+			}
+		}
+	}
+}
+
+func TestUnknownNamesFindsRenamedIdentifiers(t *testing.T) {
+	for comment, want := range map[string]int{
+		"renewLease renews the lease. term is the present term.":         0,
+		"renewLease renews the lease. turn is the present term.":         1,
+		"claimTurn renews the lease.":                                    1,
+		"renewLease renews the lease if force is true.":                  0,
+		"renewLease renews the lease if always is true.":                 1,
+		"renewLease renews the lease if it is true, e.g. on the replica.": 0,
+	} {
+		text := "package x\n\n// " + comment + "\nfunc renewLease(term uint64, force bool) {}\n"
+		if found := unknownNames(t, productFile{"x.go", text}); len(found) != want {
+			t.Errorf("%s: got %q, want %d", comment, found, want)
+		}
+	}
+}
+
+// unknownNames returns the names in the comments of a file that the code beside the comment does not contain.
+func unknownNames(t *testing.T, file productFile) (unknown []string) {
+	t.Helper()
+	positions := token.NewFileSet()
+	parsed, err := parser.ParseFile(positions, file.path, file.text, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, declared := range parsed.Decls {
+		names := identifiersOf(declared)
+		for _, comment := range parsed.Comments {
+			if doc := docOf(declared); comment == doc || declared.Pos() <= comment.Pos() && comment.End() <= declared.End() {
+				for _, name := range namesInComment(comment, comment == doc) {
+					if !names[strings.ToLower(name)] {
+						unknown = append(unknown, fmt.Sprintf("%s: %s is not in the code that the comment describes", positions.Position(comment.Pos()), name))
+					}
+				}
+			}
+		}
+	}
+	return unknown
+}
+
+func docOf(declared ast.Decl) *ast.CommentGroup {
+	switch d := declared.(type) {
+	case *ast.FuncDecl:
+		return d.Doc
+	case *ast.GenDecl:
+		return d.Doc
+	}
+	return nil
+}
+
+// identifiersOf returns the lower-case identifiers in a declaration. JSON names of fields differ only in case.
+func identifiersOf(declared ast.Decl) map[string]bool {
+	names := map[string]bool{}
+	ast.Inspect(declared, func(n ast.Node) bool {
+		if name, ok := n.(*ast.Ident); ok {
+			names[strings.ToLower(name.Name)] = true
+		}
+		return true
+	})
+	return names
+}
+
+// namesInComment returns the words that must be identifiers: those that start a sentence in lower case, and those
+// before "is true" or "returns". The first sentence of a comment within a function may be a fragment.
+func namesInComment(comment *ast.CommentGroup, documents bool) (names []string) {
+	var lines []string
+	for _, line := range comment.List {
+		lines = append(lines, strings.TrimPrefix(line.Text, "//"))
+	}
+	for i, sentence := range sentences(lines) {
+		if found := lowerCaseName.FindStringSubmatch(sentence); found != nil && (i > 0 || documents) {
+			names = append(names, found[1])
+		}
+		for _, found := range testedName.FindAllStringSubmatch(sentence, -1) {
+			if !slices.Contains(pronouns(), found[1]) {
+				names = append(names, found[1])
+			}
+		}
+	}
+	return names
+}
