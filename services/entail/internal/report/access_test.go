@@ -16,8 +16,8 @@ func TestWriteRoleExplanation(t *testing.T) {
 		}},
 	}}
 	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleExplanation(nil, m) }), `
-They hold it as group:team by ClusterRoleBinding all (explicit).
-They hold it as user:alice by RoleBinding b (pending), whose role implies it:
+group:team has it by ClusterRoleBinding all (explicit).
+user:alice has it by RoleBinding b (pending), whose role implies it:
   admin implies writer by rule r1
 There is more.
 `)

@@ -103,7 +103,7 @@ func (p Printer) WriteRolePreview(m *inferencev1.Preview) {
 	if len(rows) > 0 {
 		p.writeTable([]string{"SUBJECT", "GAINS", "LOSES"}, rows)
 	}
-	lines := []string{fmt.Sprintf("%s to make, %d to change, %d to delete; %s to the API server.",
+	lines := []string{fmt.Sprintf("%s to create, %d to change, %d to delete; %s to the API server.",
 		countText(m.GetCreated(), "RoleBinding"), m.GetUpdated(), m.GetDeleted(), countText(m.GetWrites(), "write"))}
 	for _, c := range m.GetNewCycles() {
 		lines = append(lines, "These roles would imply each other: "+listedRolesText(c.GetRoles(), c.GetRolesTotal()))

@@ -153,7 +153,7 @@ func TestWriteRolePreviewListsGainsAndLosses(t *testing.T) {
 	expectEqual(t, write(t, func(p report.Printer) { p.WriteRolePreview(m) }), `
 SUBJECT      GAINS    LOSES
 user:alice   writer   noob, pro
-1 RoleBinding to make, 0 to change, 2 to delete; 5 writes to the API server.
+1 RoleBinding to create, 0 to change, 2 to delete; 5 writes to the API server.
 These roles would imply each other: a, b
 These roles would no longer imply each other: c, d
 RoleBinding ir-9 would stay as it is: another object has this name.

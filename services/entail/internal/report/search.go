@@ -39,7 +39,7 @@ func (p Printer) writeOpenSearchTable(heading string, things []*opensearchv1.Thi
 			rows[i].ink = bad
 		}
 	}
-	p.writeTable([]string{heading, "IS", "OF", "ASKED FOR BY", headState, headWhy}, rows)
+	p.writeTable([]string{heading, "IS", "BELONGS TO", "DECLARED BY", headState, headWhy}, rows)
 }
 
 // WriteOpenSearchMappings lists who has which role.
