@@ -14,7 +14,7 @@ import (
 
 var (
 	lowerCaseName = regexp.MustCompile(`^([a-z]\w*) [a-z]`)
-	testedName    = regexp.MustCompile(`(?:^|[,.:] |\b(?i:if|unless|when|while|because|and|or|until) )([a-z]\w*) (?:is (?:true|false|nil)\b|returns )`)
+	testedName    = regexp.MustCompile(`\b(?i:if|unless|when|while|until) ([A-Za-z]\w*) (?:is (?:true|false|nil|set)\b|returns )`)
 )
 
 // pronouns lists the words that [testedName] matches although they name no identifier.
@@ -36,12 +36,12 @@ func TestCommentsNameOnlyWhatExists(t *testing.T) {
 
 func TestUnknownNamesFindsRenamedIdentifiers(t *testing.T) {
 	for comment, want := range map[string]int{
-		"renewLease renews the lease. term is the present term.":         0,
-		"renewLease renews the lease. turn is the present term.":         1,
-		"claimTurn renews the lease.":                                    1,
-		"renewLease renews the lease if force is true.":                  0,
-		"renewLease renews the lease if always is true.":                 1,
-		"renewLease renews the lease if it is true, e.g. on the replica.": 0,
+		"renewLease renews the lease. term is the present term.":      0,
+		"renewLease renews the lease. turn is the present term.":      1,
+		"claimTurn renews the lease.":                                 1,
+		"renewLease renews the lease if force is true.":               0,
+		"renewLease renews the lease. If always is true, it waits.":   1,
+		"renewLease renews the lease. If it is set, nothing follows.": 0,
 	} {
 		text := "package x\n\n// " + comment + "\nfunc renewLease(term uint64, force bool) {}\n"
 		if found := unknownNames(t, productFile{"x.go", text}); len(found) != want {
@@ -96,7 +96,7 @@ func identifiersOf(declared ast.Decl) map[string]bool {
 }
 
 // namesInComment returns the words that must be identifiers: those that start a sentence in lower case, and those
-// before "is true" or "returns". The first sentence of a comment within a function may be a fragment.
+// in "if x is true" or "while x returns". The first sentence of a comment within a function may be a fragment.
 func namesInComment(comment *ast.CommentGroup, documents bool) (names []string) {
 	var lines []string
 	for _, line := range comment.List {

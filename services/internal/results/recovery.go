@@ -18,7 +18,7 @@ import (
 // enough.
 const maxSkip = 64
 
-// Run publishes until ctx ends. If the stream has lost results, Run calls Forget and then lost. The callback must
+// Run publishes until ctx ends. If the stream has lost results, Run calls ResetReports and then onLost. The callback must
 // report all results again.
 func (p *Publisher) Run(ctx context.Context, onLost func()) {
 	var publishing sync.WaitGroup

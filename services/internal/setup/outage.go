@@ -111,7 +111,7 @@ func (o *OutageReporter[K]) Run(ctx context.Context) error {
 	}
 }
 
-// dueOutages lists the keys that have waited for at least 3 s (patience) and were not written within that time.
+// dueOutages lists the keys that have waited for at least outageGracePeriod and were not written within that time.
 func (o *OutageReporter[K]) dueOutages() map[K]Outage {
 	o.mu.Lock()
 	defer o.mu.Unlock()

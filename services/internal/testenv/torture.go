@@ -40,7 +40,7 @@ type DisruptionSuite struct {
 	// CheckBackend returns nil if the backend holds the state that the objects declare. It must not use the service's
 	// own code to compute this state.
 	CheckBackend func() error
-	// BeforeRound runs before each round, and End after it. Both may be nil.
+	// BeforeRound runs before each round, and AfterRound after it. Both may be nil.
 	BeforeRound, AfterRound func()
 	// ExtraDisruptions lists disruptions that only this service has.
 	ExtraDisruptions []Disruption
