@@ -169,7 +169,7 @@ func (p *runPasswords) storePassword(user *opensearchv1.OpensearchUser, data map
 		verdict.Reason, verdict.Message = "PasswordEmpty", "key "+key+" of Secret "+user.Spec.PasswordFrom.Name+" holds no password"
 	case !utf8.ValidString(password): // JSON replaces each invalid byte by the same character, which makes passwords guessable.
 		verdict.Reason = "PasswordNotText"
-		verdict.Message = "key " + key + " of Secret " + user.Spec.PasswordFrom.Name + " holds bytes that are no text in UTF-8: write them in base64 or hex"
+		verdict.Message = "key " + key + " of Secret " + user.Spec.PasswordFrom.Name + " holds bytes that are not UTF-8 text: write them in base64 or hex"
 	default:
 		p.values[uid] = password
 		return len(password) != len(value), true

@@ -108,7 +108,7 @@ func (c Config) checkSecretNamespaces() error {
 			errs = append(errs, fmt.Errorf("--secret-namespaces: %.63q is not a namespace: %s", namespace, strings.Join(wrong, ", ")))
 		}
 		if slices.Contains(c.SecretNamespaces[:i], namespace) {
-			errs = append(errs, fmt.Errorf("--secret-namespaces: %s is there twice", namespace))
+			errs = append(errs, fmt.Errorf("--secret-namespaces: %s is listed twice", namespace))
 		}
 	}
 	return errors.Join(errs...)

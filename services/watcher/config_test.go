@@ -26,7 +26,7 @@ func TestValidateNamesInvalidSettings(t *testing.T) {
 		"a short memory":              {func(c *watcher.Config) { c.TombstoneTTL = time.Minute }, "--tombstone-ttl 1m0s: use at least 1h0m0s"},
 		"no lease":                    {func(c *watcher.Config) { c.LeaseName = "" }, "--lease-name must not be empty"},
 		"no namespace":                {func(c *watcher.Config) { c.SecretNamespaces = []string{"a", "b/*"} }, `"b/*" is not a namespace`},
-		"a namespace twice":           {func(c *watcher.Config) { c.SecretNamespaces = []string{"a", "a"} }, "a is there twice"},
+		"a namespace twice":           {func(c *watcher.Config) { c.SecretNamespaces = []string{"a", "a"} }, "a is listed twice"},
 		"too many namespaces":         {func(c *watcher.Config) { c.SecretNamespaces = make([]string, 101) }, "101 are too many, use at most 100"},
 		"two copies":                  {func(c *watcher.Config) { c.StreamReplicas = 2 }, "--stream-replicas 2: use 1, 3 or 5"},
 		"a shared setting":            {func(c *watcher.Config) { c.Cluster = "A" }, `--cluster "A"`},

@@ -60,10 +60,10 @@ func parseCertificate(chain, key, seed []byte) (*servingCertificate, error) {
 	}
 	authority := all[len(all)-1]
 	if len(all) < 2 || !authority.IsCA {
-		return nil, errors.New("reading the certificate: its authority is not with it")
+		return nil, errors.New("reading the certificate: its authority is missing")
 	}
 	if len(seed) < seedSize {
-		return nil, errors.New("reading the certificate: what paths come from is not with it")
+		return nil, errors.New("reading the certificate: the seed of the secret path is missing")
 	}
 	return &servingCertificate{pair: pair, chain: chain, key: key, authority: authority, seed: seed}, nil
 }
@@ -124,7 +124,7 @@ func (s *Server) loadOrRenewCertificate(ctx context.Context) (*servingCertificat
 	if err != nil {
 		return nil, fmt.Errorf("storing the certificate in Secret %s: %w", name, err)
 	}
-	s.options.Log.InfoContext(ctx, "a certificate was made", slog.String("host", host), slog.Time("until", c.pair.Leaf.NotAfter))
+	s.options.Log.InfoContext(ctx, "certificate created", slog.String("host", host), slog.Time("until", c.pair.Leaf.NotAfter))
 	return c, nil
 }
 

@@ -17,9 +17,9 @@ var (
 	testedName    = regexp.MustCompile(`\b(?i:if|unless|when|while|until) ([A-Za-z]\w*) (?:is (?:true|false|nil|set)\b|returns )`)
 )
 
-// pronouns lists the words that [testedName] matches although they name no identifier.
-func pronouns() []string {
-	return []string{"it", "that", "this", "one", "nothing", "everything", "which", "each", "both", "neither", "another"}
+// plainWords lists the words that may stand where a name is expected.
+func plainWords() []string {
+	return []string{"nil", "or", "before", "it", "that", "this", "one", "nothing", "everything", "which", "each", "both", "neither", "another"}
 }
 
 // A sentence that starts with a lower-case word starts with an identifier. After a rename the comment must follow, or a
@@ -58,12 +58,18 @@ func unknownNames(t *testing.T, file productFile) (unknown []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	functions := map[string]bool{} // A comment may refer to another function of the file.
 	for _, declared := range parsed.Decls {
-		names := identifiersOf(declared)
+		if f, ok := declared.(*ast.FuncDecl); ok {
+			functions[comparableName(f.Name.Name)] = true
+		}
+	}
+	for _, declared := range parsed.Decls {
+		names, docs := identifiersOf(declared), docsOf(declared)
 		for _, comment := range parsed.Comments {
-			if doc := docOf(declared); comment == doc || declared.Pos() <= comment.Pos() && comment.End() <= declared.End() {
-				for _, name := range namesInComment(comment, comment == doc) {
-					if !names[strings.ToLower(name)] {
+			if isDoc := slices.Contains(docs, comment); isDoc || declared.Pos() <= comment.Pos() && comment.End() <= declared.End() {
+				for _, name := range namesInComment(comment, isDoc) {
+					if name := comparableName(name); !names[name] && !functions[name] {
 						unknown = append(unknown, fmt.Sprintf("%s: %s is not in the code that the comment describes", positions.Position(comment.Pos()), name))
 					}
 				}
@@ -73,27 +79,40 @@ func unknownNames(t *testing.T, file productFile) (unknown []string) {
 	return unknown
 }
 
-func docOf(declared ast.Decl) *ast.CommentGroup {
-	switch d := declared.(type) {
-	case *ast.FuncDecl:
-		return d.Doc
-	case *ast.GenDecl:
-		return d.Doc
-	}
-	return nil
+// docsOf returns the comments that document a declaration or a part of it, such as a field.
+func docsOf(declared ast.Decl) (docs []*ast.CommentGroup) {
+	ast.Inspect(declared, func(n ast.Node) bool {
+		switch d := n.(type) {
+		case *ast.FuncDecl:
+			docs = append(docs, d.Doc)
+		case *ast.GenDecl:
+			docs = append(docs, d.Doc)
+		case *ast.ValueSpec:
+			docs = append(docs, d.Doc)
+		case *ast.TypeSpec:
+			docs = append(docs, d.Doc)
+		case *ast.Field:
+			docs = append(docs, d.Doc)
+		}
+		return true
+	})
+	return docs
 }
 
-// identifiersOf returns the lower-case identifiers in a declaration. JSON names of fields differ only in case.
+// identifiersOf returns the identifiers in a declaration, in the form of comparableName.
 func identifiersOf(declared ast.Decl) map[string]bool {
 	names := map[string]bool{}
 	ast.Inspect(declared, func(n ast.Node) bool {
 		if name, ok := n.(*ast.Ident); ok {
-			names[strings.ToLower(name.Name)] = true
+			names[comparableName(name.Name)] = true
 		}
 		return true
 	})
 	return names
 }
+
+// comparableName returns a name without capitals and underscores, because JSON names of fields differ only in these.
+func comparableName(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
 // namesInComment returns the words that must be identifiers: those that start a sentence in lower case, and those
 // in "if x is true" or "while x returns". The first sentence of a comment within a function may be a fragment.
@@ -107,10 +126,8 @@ func namesInComment(comment *ast.CommentGroup, documents bool) (names []string) 
 			names = append(names, found[1])
 		}
 		for _, found := range testedName.FindAllStringSubmatch(sentence, -1) {
-			if !slices.Contains(pronouns(), found[1]) {
-				names = append(names, found[1])
-			}
+			names = append(names, found[1])
 		}
 	}
-	return names
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(plainWords(), name) })
 }

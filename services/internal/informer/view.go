@@ -79,7 +79,8 @@ type Informer struct {
 	brought atomic.Uint64
 	// syncedAt is the last time, by [bootclock.Now], at which the informer was known to hold the whole stream.
 	syncedAt time.Duration
-	// lastBarriers holds the last barrier of each cluster since the load began. beaten signals a new barrier.
+	// lastBarriers holds the last barrier of each cluster since the load began. barrierRead signals a new
+	// barrier.
 	lastBarriers map[string]clusterBarrier
 	// halts holds the reasons of the halts that were not resumed, by their digests. A reload keeps them.
 	halts       map[string]string

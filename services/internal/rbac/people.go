@@ -81,7 +81,7 @@ func UserRoles() []UserRole {
 			pathRight("Operators read the progress of all services, and dead letters.", "get", "/entail/status", "/entail/deadletters"),
 			pathRight("Operators discard dead letters.", "delete", "/entail/deadletters"),
 			pathRight("Operators make services process an object again.", "post", "/entail/replay"),
-			pathRight("Operators let services go on after forged messages were found.", "post", "/entail/bus/resume"),
+			pathRight("Operators resume services that were halted because of forged messages.", "post", "/entail/bus/resume"),
 		}},
 	}
 }

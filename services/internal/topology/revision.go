@@ -24,7 +24,7 @@ func ParseRevision(revision string) (sequence uint64, streamCreated time.Time, e
 	case ofNumber != nil:
 		err = invalidRevisionError(revision, fmt.Sprintf("%q before the @ is not a sequence number", number))
 	case ofTime != nil:
-		err = invalidRevisionError(revision, fmt.Sprintf("%q after the @ is not a time", incarnation))
+		err = invalidRevisionError(revision, fmt.Sprintf("%q after the @ is not a time", streamID))
 	}
 	if err != nil {
 		return 0, time.Time{}, err

@@ -43,7 +43,7 @@ func (d *policyDiffer) diffTypes(o, n *policy.Type) {
 	case n == nil:
 		d.addChange(PolicyChange{
 			Class: BreakingForData, What: Type, Type: o.Name, Name: o.Name, Old: o.Source.PlaceAt(o.At),
-			Message: fmt.Sprintf("type %s is removed: stored relationships of its resources would be orphaned, and nobody could act on them", o.Name),
+			Message: fmt.Sprintf("type %s is removed: stored relationships of its resources would be orphaned, and no user would have access to them", o.Name),
 		})
 		return
 	}

@@ -123,7 +123,7 @@ func (p *Provider) ensureIAMStore(ctx context.Context, r controller.UntypedReque
 	if err != nil {
 		return err
 	}
-	p.applier.Log.InfoContext(ctx, "Store of IAM made")
+	p.applier.Log.InfoContext(ctx, "IAM store created")
 	return r.RecordWrite(ctx, cause.Change, now)
 }
 

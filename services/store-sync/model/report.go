@@ -98,7 +98,7 @@ func (u *parsedModule) conflictRemedy() string {
 	if u.API != "" {
 		return "only one of the two can be in the store, as the names that " + u.API + " has here cannot be chosen"
 	}
-	return "rename it, or extend what is there"
+	return "rename it, or extend the existing definition"
 }
 
 // isCausedByTypeConflict reports whether a conflict over a relation follows from one over its type.

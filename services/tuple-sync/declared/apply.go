@@ -140,7 +140,7 @@ func (a *planApplier) markUnwritable(ctx context.Context, p *passState, o *owner
 		return
 	}
 	if err := a.writeStatus(ctx, p, o, u); err != nil {
-		a.log.DebugContext(ctx, "refused tuples not reported in the status", slog.String("object", o.Key.String()), slog.Any("error", err))
+		a.log.DebugContext(ctx, "refused change not reported in the status", slog.String("object", o.Key.String()), slog.Any("error", err))
 	}
 }
 

@@ -209,7 +209,7 @@ func (w *accessFlags) parseSubject(args []string) (*accessv1.Subject, error) {
 	argument := args[0]
 	kind, name, ok := strings.Cut(argument, ":")
 	if name == "" && ok || argument == "" {
-		return nil, fmt.Errorf("%w: %q names nobody", exit.ErrUsage, argument)
+		return nil, fmt.Errorf("%w: %q names no subject", exit.ErrUsage, argument)
 	}
 	switch {
 	case kind == "user" && ok:

@@ -111,7 +111,7 @@ func TestAccessQuestionDefaultsToCaller(t *testing.T) {
 		if got := a.ask(t, strings.Fields(line)...); got.code != 0 || a.subject == nil || a.subject.GetUser() != "" || len(a.subject.GetGroups()) > 0 {
 			t.Errorf("%s asks about %v: %+v", line, a.subject, got)
 		}
-		if got := new(fakeAccessService).ask(t, append(strings.Fields(line), "--group", "g")...); got.code != 2 || !strings.Contains(got.err, "--group needs WHO") {
+		if got := new(fakeAccessService).ask(t, append(strings.Fields(line), "--group", "g")...); got.code != 2 || !strings.Contains(got.err, "--group needs a user") {
 			t.Errorf("%s with a group: %+v", line, got)
 		}
 	}

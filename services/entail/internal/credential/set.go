@@ -121,7 +121,7 @@ func (s Set) addNATSUsers(want Set, authority *certificateAuthority) error {
 			pair, err = nkeys.CreateUser()
 		}
 		if err != nil {
-			return fmt.Errorf("the seed of %s is damaged: remove it, and another is made: %w", name, err)
+			return fmt.Errorf("the seed of %s is damaged: remove it, and a new one is created: %w", name, err)
 		}
 		if seed, err = pair.Seed(); err != nil {
 			return fmt.Errorf("creating the seed of %s: %w", name, err)

@@ -128,7 +128,7 @@ user:alice   implied   b
 	none := &inferencev1.WhoHasRoleResponse{Considered: &inferencev1.Considered{RoleBindings: 1, ClusterRoleBindings: 12}}
 	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleHolders(request, none) }), `
 Nobody holds writer in namespace team-a.
-Considered: 1 RoleBinding and 0 rules of namespace team-a, 12 ClusterRoleBindings.
+Considered: 1 RoleBinding and 0 rules of namespace team-a, and 12 ClusterRoleBindings.
 Not considered: members of groups, PolicyBindings of IAM, and other roles with the same permissions.
 `)
 	m.Holders, m.RoleMissing = m.GetHolders()[1:], true

@@ -120,7 +120,7 @@ func (p *Projector) writeNamespace(ctx context.Context, namespace string) error 
 	err := p.cfg.OpenFGA.Write(ctx, p.id, "", add, remove)
 	switch {
 	case errors.Is(err, fga.ErrInvalidTuple):
-		p.cfg.Log.WarnContext(ctx, "the model of the OpenFGA store cannot hold rules: let roles be assigned to roles, or correct --project-roles",
+		p.cfg.Log.WarnContext(ctx, "the model of the OpenFGA store cannot hold rules: allow roles to be assigned to roles, or correct --project-roles",
 			slog.String("namespace", namespace), slog.String("store", p.cfg.Store), slog.Any("error", err))
 		return nil
 	case errors.Is(err, fga.ErrStoreNotFound), errors.Is(err, fga.ErrModelNotFound):

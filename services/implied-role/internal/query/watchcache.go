@@ -67,7 +67,7 @@ type namespaceChange struct {
 
 var (
 	errEnded   = errors.New("the service is stopping: resume elsewhere")
-	errTooOld  = errors.New("the token is of another process, or too old: begin without one")
+	errTooOld  = errors.New("the token belongs to another process, or is too old: begin without a token")
 	errNoToken = errors.New("the token is not one of this service's: pass resume_token as it was given")
 )
 

@@ -163,7 +163,7 @@ func (g *Validator) validateImpliedRoles(ctx context.Context, request *admission
 		return err
 	}
 	if len(left) > maxRoles {
-		return admission.RefusalError("%s, and %d further roles follow, more than the %d that are looked at one by one: "+
+		return admission.RefusalError("%s, and %d further roles follow, more than the %d that are checked one by one: "+
 			`get the verb "bind" on all roles and clusterroles of namespace %s, or ask a user who has it`,
 			because(left[0]), len(left)-1, maxRoles, request.Namespace)
 	}

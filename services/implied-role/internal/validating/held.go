@@ -38,11 +38,11 @@ func (r *rightsReader) policyRulesOfUser(ctx context.Context, who requestAuthor,
 		return boundSubjects{roleOfRef(b.RoleRef), b.Subjects}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading what is bound to %s: %w", who.Username, err)
+		return nil, fmt.Errorf("reading the bindings of %s: %w", who.Username, err)
 	}
 	here, err := listAndMap(ctx, r, namespace, func(b *rbacv1.RoleBinding) boundSubjects { return boundSubjects{roleOfRef(b.RoleRef), b.Subjects} })
 	if err != nil {
-		return nil, fmt.Errorf("reading what is bound to %s: %w", who.Username, err)
+		return nil, fmt.Errorf("reading the bindings of %s: %w", who.Username, err)
 	}
 	roles := map[infer.Role]struct{}{}
 	for _, bindings := range [][]boundSubjects{everywhere, here} {

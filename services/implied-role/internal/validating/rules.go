@@ -94,7 +94,7 @@ func (r *ruleSetReader) readRuleSet(ctx context.Context, namespace string) (*inf
 			return ruleSet, nil
 		}
 		if count > r.most {
-			return nil, admission.RefusalError("namespace %s has %d rules, more than the %d that are looked at: delete some", namespace, count, r.most)
+			return nil, admission.RefusalError("namespace %s has %d rules, more than the %d that are evaluated: delete some", namespace, count, r.most)
 		}
 	}
 	list, err := appendRules(page, nil)

@@ -20,7 +20,7 @@ const (
 )
 
 // errAddress means that connections to the address are forbidden.
-var errAddress = errors.New("no OpenSearch of others is there")
+var errAddress = errors.New("opensearch-sync may not connect to this address")
 
 // ClassifyError returns the class of an error, and a sentence for users.
 func ClassifyError(err error) (class, sentence string) {

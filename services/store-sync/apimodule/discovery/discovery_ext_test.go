@@ -199,7 +199,7 @@ func TestConfigBindsFlagsAndValidates(t *testing.T) {
 	}
 	refusals := map[string]discovery.Config{
 		"a/b/c":          {Ordinary: []string{"a/b/c"}, AccountType: "t"},
-		`"" is no group`: {Privileged: []string{""}, AccountType: "t"},
+		`"" is not a group`: {Privileged: []string{""}, AccountType: "t"},
 		"named twice":    {Ordinary: []string{"apps/v1"}, Privileged: []string{"apps/v1"}, AccountType: "t"},
 		"--account-type": {AccountType: "a type"},
 	}

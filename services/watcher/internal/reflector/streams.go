@@ -82,7 +82,7 @@ func (r *reflector) repairStream(ctx context.Context, d topology.StreamDifferenc
 // reportRepairedStream logs and counts a restored stream. Creation at the first start is only logged.
 func (r *reflector) reportRepairedStream(ctx context.Context, d topology.StreamDifference) {
 	if d.Missing && !r.restored {
-		r.cfg.Log.InfoContext(ctx, "stream made", "stream", d.Stream)
+		r.cfg.Log.InfoContext(ctx, "stream created", "stream", d.Stream)
 		return
 	}
 	r.cfg.Metrics.restored.WithLabelValues(d.Stream).Inc()

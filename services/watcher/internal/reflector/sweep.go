@@ -19,7 +19,7 @@ import (
 type relistProgress struct {
 	began time.Time
 	// bodies means that the sweep reads everything.
-	bodies      bool
+	bodies   bool
 	streamID string
 	// newest is the API server's version in the last barrier or marker. Versions of messages do not count: a forged one
 	// may have any.

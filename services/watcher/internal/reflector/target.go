@@ -21,7 +21,7 @@ var (
 	errTooMany  = fmt.Errorf("the watcher follows at most %d kinds, and that many were registered before this one", maxTargets)
 	errMisnamed = errors.New("the API server calls the kind")
 	// errJudged ends the work in progress, to check again whether the kind may be followed.
-	errJudged = errors.New("what is registered has changed")
+	errJudged = errors.New("the registered kinds have changed")
 )
 
 // targetKind is a kind that is followed because its objects are targets. If it cannot be followed, other kinds are not
