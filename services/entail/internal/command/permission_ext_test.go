@@ -97,7 +97,7 @@ func TestAccessArgumentsParseEachForm(t *testing.T) {
 		}
 	}
 	for words, want := range map[string]string{
-		"user: get projects": "nobody", "alice get projects/": "neither", "alice get twins": "twins.a, twins.b.c", "alice get nothings": "there are: projects.p",
+		"user: get projects": "names no subject", "alice get projects/": "neither", "alice get twins": "twins.a, twins.b.c", "alice get nothings": "there are: projects.p",
 	} {
 		if got := (&fakeAccessService{}).ask(t, append([]string{"can-i"}, strings.Fields(words)...)...); got.code != 2 || !strings.Contains(got.err, want) {
 			t.Errorf("%q is refused with %+v", words, got)
