@@ -18,7 +18,8 @@ const recordMissing = "OpenSearch may still hold the data of this object, and th
 func serverChangedVerdict(o declaredObject, server string) plan.Verdict {
 	return plan.Verdict{
 		State: opensearchv1.Error, Reason: plan.ClusterChanged,
-		Message: fmt.Sprintf("OpenSearchCluster %s leads to OpenSearch %s, and this object was created on %s; make it lead to that server again, or annotate the object with %s",
+		Message: fmt.Sprintf("OpenSearchCluster %s leads to OpenSearch %s, and this object was created on %s; "+
+			"make it lead to that server again, or annotate the object with %s",
 			o.value.Cluster(), server, o.managedServerName(), o.forgetAnnotation()),
 	}
 }

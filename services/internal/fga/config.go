@@ -34,8 +34,8 @@ type Config struct {
 	CAFile string
 	// PresharedKey is the preshared key. If it is empty, no key is sent.
 	PresharedKey Credential
-	// PresharedKeyFile is a file with the preshared key, such as a mounted secret. PresharedKey and PresharedKeyFile exclude each
-	// other. PresharedKeyFile, CAFile and ClientSecretFile are read again when they change.
+	// PresharedKeyFile is a file with the preshared key, such as a mounted secret. PresharedKey and PresharedKeyFile
+	// exclude each other. PresharedKeyFile, CAFile and ClientSecretFile are read again when they change.
 	PresharedKeyFile string
 	// ClientID selects OAuth client credentials. The secret is in ClientSecretFile, and the issuer is at TokenURL.
 	// Audience and Scopes are optional. ClientID and a preshared key exclude each other.

@@ -143,8 +143,8 @@ func (v *Informer) checkCaughtUpLoop(ctx context.Context) error {
 		if err == nil && (before.isBeyondEnd(stream, stream.State.LastSeq) || !v.isRecentlySynced()) {
 			err = v.AwaitCaughtUp(ctx)
 		}
-		// errCutShort is certain: AwaitCaughtUp published a message before it compared. A server that lost contact with its
-		// cluster cannot cause this error, because it accepts no message.
+		// errCutShort is certain: AwaitCaughtUp published a message before it compared. A server that lost contact with
+		// its cluster cannot cause this error, because it accepts no message.
 		if errors.Is(err, errCutShort) {
 			return err
 		}

@@ -34,7 +34,8 @@ import (
 // ErrIncomplete is wrapped by the error of [Informer.IncompleteErr] while the informer is incomplete.
 var ErrIncomplete = errors.New("informer is incomplete")
 
-// Config configures an informer. JS and Log are required. FetchLargeObject is required if objects may be too large for NATS.
+// Config configures an informer. JS and Log are required. FetchLargeObject is required if objects may be too large for
+// NATS.
 type Config struct {
 	JS jetstream.JetStream
 	// Service is the name of the service that owns the informer.

@@ -97,8 +97,8 @@ func (e *Elector) LeaseRemaining() (time.Duration, error) {
 	return 0, ErrNotLeader
 }
 
-// Err returns an error if this replica is pinned but has had no valid lease for maxTimeWithoutLease. Such a replica blocks
-// the work of the service.
+// Err returns an error if this replica is pinned but has had no valid lease for maxTimeWithoutLease. Such a replica
+// blocks the work of the service.
 func (e *Elector) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 // enough.
 const maxSkip = 64
 
-// Run publishes until ctx ends. If the stream has lost results, Run calls ResetReports and then onLost. The callback must
-// report all results again.
+// Run publishes until ctx ends. If the stream has lost results, Run calls ResetReports and then onLost. The callback
+// must report all results again.
 func (p *Publisher) Run(ctx context.Context, onLost func()) {
 	var publishing sync.WaitGroup
 	publishing.Go(func() { p.outbox.runOutbox(ctx) })

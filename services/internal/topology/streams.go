@@ -55,7 +55,8 @@ func DefaultTakeoverBounds() TakeoverBounds {
 }
 
 // AckWait returns the time after which the server delivers an unsettled message again. A consumer extends it while it
-// works on the message. Together with PinTimeout it bounds how long a frozen replica delays the messages that it received.
+// works on the message. Together with PinTimeout it bounds how long a frozen replica delays the messages that it
+// received.
 func (t TakeoverBounds) AckWait() time.Duration { return 2 * t.LeaseLifetime }
 
 // PullExpiry returns the lifetime of a consumer's pull request. It is so short that a running replica sends two

@@ -176,8 +176,8 @@ func (t *table[T, P]) markDrained(k event.Key, c event.Change) {
 	t.drained[k] = c
 }
 
-// resetDrained clears drained, so that all states count again. This also drops entries of names without any state, which bounds
-// the map.
+// resetDrained clears drained, so that all states count again. This also drops entries of names without any state,
+// which bounds the map.
 func (t *table[T, P]) resetDrained() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
