@@ -77,7 +77,7 @@ func iamBindingsGiveAccess(t *testing.T, m *machine) {
 	if err := bindings.Delete(t.Context(), "on-acme", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, soon, "alice may no more", says(1, "no: it takes", "can-i", "alice", "get", "projects/web"))
+	eventually(t, soon, "alice may no more", says(1, "no: this requires", "can-i", "alice", "get", "projects/web"))
 }
 
 // iamSamplesAreReady applies the samples of IAM and checks the access of groups.

@@ -52,7 +52,7 @@ func impliedRolesBecomeBindings(t *testing.T, m *machine) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	sample := filepath.Join("deploy", "samples", "impliedroles.yaml")
-	if out, code := m.ask(t, "preview", "rules", "-f", sample); code != 0 || !bytes.Contains(out, []byte("0 RoleBindings to make")) {
+	if out, code := m.ask(t, "preview", "rules", "-f", sample); code != 0 || !bytes.Contains(out, []byte("0 RoleBindings to create")) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	if out, code := m.ask(t, "preview", "rules", "--remove", "developer-writer"); code != 0 || !bytes.Contains(out, []byte("user:alice")) {

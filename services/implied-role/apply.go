@@ -132,8 +132,8 @@ func (a *planApplier) executeActions(ctx context.Context, p controller.UntypedRe
 	group.Wait()
 }
 
-// executeAction executes one action and stores the result in the view. A binding that would keep granting its role after its
-// deletion is emptied first.
+// executeAction executes one action and stores the result in the informer. A binding that would keep granting its role
+// after its deletion is emptied first.
 func (a *planApplier) executeAction(ctx context.Context, p controller.UntypedRequest, n *namespaceHistory, action infer.Action) error {
 	last, there := a.state.Bindings.GetOrTombstone(a.state.BindingKey(n.name, action.Name))
 	var seen informer.Object[infer.Binding]
@@ -154,7 +154,7 @@ func (a *planApplier) executeAction(ctx context.Context, p controller.UntypedReq
 	seen.Key = a.state.BindingKey(n.name, action.Name)
 	now, err := a.sendAction(ctx, seen.Change, action)
 	if errors.Is(err, kube.ErrConflict) {
-		if last.Key = seen.Key; !there { // The tombstone in the view may be out of date.
+		if last.Key = seen.Key; !there { // The tombstone in the informer may be out of date.
 			seen = last
 		}
 		return a.refreshObject(ctx, kinds.RoleBindings(), seen.Change)
@@ -190,13 +190,14 @@ func (a *planApplier) sendAction(ctx context.Context, seen event.Change, action 
 	}
 }
 
-// isPlannedBinding reports whether the view still holds the binding of the plan: a generated one with the same UID. An earlier part
-// of the same action may have changed its subjects.
+// isPlannedBinding reports whether the informer still holds the binding of the plan: a generated one with the same UID.
+// An earlier part of the same action may have changed its subjects.
 func isPlannedBinding(seen, planned *infer.Binding) bool {
 	return seen.IsGenerated() && seen.UID == planned.UID
 }
 
-// refreshObject reads the newest state into the view and returns [reconcile.ErrStale], so that the source is planned again.
+// refreshObject reads the newest state into the informer and returns [reconcile.ErrStale], so that the source is
+// planned again.
 func (a *planApplier) refreshObject(ctx context.Context, kind kinds.Kind, seen event.Change) error {
 	now, err := a.kube.ReadNewest(ctx, kind, seen)
 	if err == nil && now.UID != "" {

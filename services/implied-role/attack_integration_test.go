@@ -146,7 +146,7 @@ func TestConcurrentBindingsShareOneRead(t *testing.T) {
 	}
 }
 
-// TestWebhookDoesNotListTooManyRules makes more rules than the limit. They count only if the view holds them.
+// TestWebhookDoesNotListTooManyRules makes more rules than the limit. They count only if the informer holds them.
 func TestWebhookDoesNotListTooManyRules(t *testing.T) {
 	b := newTestEnv(t)
 	m := b.StartReflector()
@@ -155,7 +155,7 @@ func TestWebhookDoesNotListTooManyRules(t *testing.T) {
 		b.rule(fmt.Sprintf("filler-%d", i), role(fmt.Sprintf("filler-%d", i)), role("free"), false)
 	}
 	h := b.hands(mallory)
-	testenv.Eventually(t, soon, func() error { return h.binds("x", "free", mallory) }) // Allowed as soon as the view holds all rules.
+	testenv.Eventually(t, soon, func() error { return h.binds("x", "free", mallory) }) // Allowed as soon as the informer holds all rules.
 	release := m.Pause()
 	testenv.Eventually(t, soon, func() error {
 		if err := h.binds("x", "free", mallory); err == nil || !strings.Contains(err.Error(), "30 rules, more than the 25") {

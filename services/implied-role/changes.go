@@ -8,8 +8,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// changeSet holds the changes of a namespace that the view received since the last pass. Writes of this process do not
-// count.
+// changeSet holds the changes of a namespace that the informer received since the last pass. Writes of this process do
+// not count.
 type changeSet struct {
 	// all means that every object may have changed.
 	all bool
@@ -35,7 +35,7 @@ func (s changeSet) mergeChanges(other changeSet) {
 	maps.Copy(s.gone, other.gone)
 }
 
-// RecordChange records a change. The view calls it for every change.
+// RecordChange records a change. The informer calls it for every change.
 func (m *passHistory) RecordChange(k event.Key) {
 	n := m.findNamespaceHistory(k.Namespace)
 	if n == nil {
@@ -64,8 +64,8 @@ func (m *passHistory) sourcesToPlan(k event.Key, b state.Binding) []string {
 	return sources
 }
 
-// MarkAllNamespaces marks all namespaces. The view calls it after it was loaded again, when objects may be gone without a
-// change.
+// MarkAllNamespaces marks all namespaces. The informer calls it after it was loaded again, when objects may be gone
+// without a change.
 func (m *passHistory) MarkAllNamespaces() {
 	for _, name := range m.namespaceNames() {
 		m.ensureNamespaceHistory(name).markAllChanged()

@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/informer"
 )
 
-// trackedState is a view whose changes are recorded in a memory.
+// trackedState is an informer whose changes are recorded in a memory.
 type trackedState struct {
 	t       *testing.T
 	view    *informer.Informer

@@ -292,7 +292,7 @@ func TestWebhookRefusesTooManyImpliedRoles(t *testing.T) {
 }
 
 // TestWebhookUsesNewRuleAtOnce adds rules beside many others, and at once makes a binding that implies more because
-// of them. It does so with a current view, with a silent watcher, and without NATS.
+// of them. It does so with a current informer, with a silent watcher, and without NATS.
 func TestWebhookUsesNewRuleAtOnce(t *testing.T) {
 	b := newTestEnv(t)
 	m := b.StartReflector()

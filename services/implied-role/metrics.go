@@ -32,7 +32,7 @@ func (m *metrics) countWrite(v infer.Verb, err error) {
 	m.writes.WithLabelValues(v.String(), outcome).Inc()
 }
 
-// collector counts objects in the view when Prometheus scrapes.
+// collector counts objects in the informer when Prometheus scrapes.
 type collector struct {
 	state                    *state.State
 	rules, generated, cycles *prometheus.Desc

@@ -26,7 +26,7 @@ type namespaceHistory struct {
 	mu sync.Mutex
 	// changes holds the changes that no pass has taken.
 	changes changeSet
-	// own holds the states that this process wrote and is about to store in the view.
+	// own holds the states that this process wrote and is about to store in the informer.
 	own map[event.Key]event.Change
 	// ruleSet is the rule set of the last pass. It is nil before the first.
 	ruleSet *infer.RuleSet

@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
-// reconciler keeps generated RoleBindings and the statuses of rules in step with the view.
+// reconciler keeps generated RoleBindings and the statuses of rules in step with the informer.
 type reconciler struct {
 	state    *state.State
 	memory   *passHistory

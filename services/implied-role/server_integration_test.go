@@ -23,7 +23,7 @@ import (
 
 const seed = "admin>developer admin>reviewer developer>writer writer>pro writer>noob"
 
-// client returns a client that repeats calls while the view is incomplete, which can happen at any time.
+// client returns a client that repeats calls while the informer is incomplete, which can happen at any time.
 func (b *testEnv) client(r *testenv.RunningService) inferencev1connect.InferenceServiceClient {
 	b.T.Helper()
 	patient := connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {

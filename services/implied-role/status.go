@@ -224,11 +224,11 @@ func (r *statusReconciler) warnAboutMisleadingBindings(ctx context.Context, name
 	case b == nil:
 	case b.Labelled && !b.IsGenerated():
 		note.Reason, note.Message = "ForeignLabel", fmt.Sprintf(
-			"the label %s says that it was generated, but it was not: it is left alone, and counts as explicit", infer.ManagedByLabel)
+			"it has the label %s, but implied-role did not generate it; it stays unchanged, and rules apply to it as to any RoleBinding", infer.ManagedByLabel)
 	case b.IsGenerated() && b.Source == "":
 		note.Reason, note.Message = "ReservedName", fmt.Sprintf(
-			"it has a name such as implied-role gives, but follows from nothing, so it is made to grant nothing: "+
-				"choose another name, or add the label %s=true before its subjects", infer.IndependentLabel)
+			"its name is reserved for generated RoleBindings, and no rule requires it, so implied-role removes its subjects: "+
+				"choose another name, or set the label %s=true before you add subjects", infer.IndependentLabel)
 	}
 	uid := ""
 	if note.Reason != "" {

@@ -44,8 +44,8 @@ type verifier struct {
 	namespace string
 	// planned holds the sources from which the plans were made.
 	planned map[string]*infer.Binding
-	// err is the reason for which no role may be given. Webhooks may not be in force, or rules may differ from the view
-	// or be unreadable.
+	// err is the reason for which no role may be given. Webhooks may not be in force, or rules may differ from the
+	// informer or be unreadable.
 	err error
 	// bindings holds the listed sources. Nil means that each source is read separately.
 	bindings map[string]*infer.Binding

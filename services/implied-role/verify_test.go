@@ -244,7 +244,7 @@ func TestVerifierListsManySources(t *testing.T) {
 	}
 }
 
-// manySources returns so many sources that listing costs less than reading, both in the view and at the fake API
+// manySources returns so many sources that listing costs less than reading, both in the informer and at the fake API
 // server.
 func manySources(t *testing.T) (*trackedState, *fakeAPIServer, []*infer.Binding) {
 	t.Helper()

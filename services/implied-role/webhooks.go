@@ -41,7 +41,7 @@ func (w *admissionWebhooks) openAdmissionServer(rt *service.Runtime) (func(conte
 	return w.server.Run, nil
 }
 
-// connectValidator lets the guard use the view.
+// connectValidator lets the guard use the informer.
 func (w *admissionWebhooks) connectValidator(v *informer.Informer, s *state.State) {
 	if w.guard != nil {
 		w.guard.UseInformer(v, s)

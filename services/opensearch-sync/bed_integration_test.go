@@ -79,7 +79,7 @@ func shortenWaits(c *opensearchsync.Config) {
 func (b *testEnv) serveWith(change func(*opensearchsync.Config)) *testenv.RunningService {
 	b.T.Helper()
 	cfg := opensearchsync.Defaults()
-	cfg.Local, cfg.SecretInterval = true, time.Hour // The view follows all Secrets of the tests.
+	cfg.Local, cfg.SecretInterval = true, time.Hour // The informer follows all Secrets of the tests.
 	listener := b.ConfigureService(topology.OpensearchSync, &cfg.Config.Config)
 	cfg.Embed.Log = b.log.Logger(b.T, slog.LevelDebug)
 	change(&cfg)

@@ -194,7 +194,7 @@ func (c *connectionPool) closeUnneeded() (busy bool) {
 	return c.closeUnneededLocked()
 }
 
-// closeUnneededLocked closes connections like dropUnneeded. The caller holds the lock.
+// closeUnneededLocked closes connections like closeUnneeded. The caller holds the lock.
 func (c *connectionPool) closeUnneededLocked() (busy bool) {
 	for uid, has := range c.open {
 		switch {

@@ -18,7 +18,8 @@ const recordMissing = "OpenSearch may still hold the data of this object, and th
 func serverChangedVerdict(o declaredObject, server string) plan.Verdict {
 	return plan.Verdict{
 		State: opensearchv1.Error, Reason: plan.ClusterChanged,
-		Message: fmt.Sprintf("OpenSearchCluster %s leads to OpenSearch %s, and this object was made on %s; lead it back there, or annotate the object with %s",
+		Message: fmt.Sprintf("OpenSearchCluster %s leads to OpenSearch %s, and this object was created on %s; "+
+			"make it lead to that server again, or annotate the object with %s",
 			o.value.Cluster(), server, o.managedServerName(), o.forgetAnnotation()),
 	}
 }
@@ -71,7 +72,7 @@ func (o declaredObject) shouldForgetServer(server string) bool {
 	return o.value.GetAnnotations()[opensearchv1.ForgetAnnotation] == server
 }
 
-// lastStateOfDeletedCluster returns the last state of a deleted cluster by UID, unless the view no longer holds it.
+// lastStateOfDeletedCluster returns the last state of a deleted cluster by UID, unless the informer no longer holds it.
 func (s *state) lastStateOfDeletedCluster(uid string) []informer.Object[opensearchv1.OpenSearchCluster] {
 	for _, c := range s.clusters {
 		if gone := c.rows.TombstonesByIndex(byUID, uid); len(gone) > 0 {

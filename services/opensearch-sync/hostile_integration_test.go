@@ -41,7 +41,7 @@ func TestInvalidObjectsBlockNoOthers(t *testing.T) {
 	b.put(kinds.OpenSearchUsers(), "evil", spec(map[string]any{ // The name repeats the server's message for missing security.
 		"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}, "opendistroSecurityRoles": []any{"no handler found"},
 	}))
-	b.state(kinds.OpenSearchUsers(), "raw", "PENDING", "no text in UTF-8")
+	b.state(kinds.OpenSearchUsers(), "raw", "PENDING", "not UTF-8 text")
 	b.state(kinds.OpenSearchUsers(), "evil", "ERROR", "role 'no handler found' not found")
 	b.user("ben")
 	b.state(kinds.OpenSearchUsers(), "ben", "CREATED", "")

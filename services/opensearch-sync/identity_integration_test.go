@@ -186,7 +186,7 @@ func TestObjectsOfOtherServerAreKept(t *testing.T) {
 		b.SetFinalizers(of.kind, namespace, name, "opensearch.org/opensearch-data")
 	}
 	b.serve()
-	b.state(kinds.OpenSearchRoles(), "theirs", "ERROR", "was made on elsewhere")
+	b.state(kinds.OpenSearchRoles(), "theirs", "ERROR", "was created on elsewhere")
 	b.state(kinds.OpenSearchBindings(), "one", "ERROR", "leads to OpenSearch "+b.server())
 	b.Delete(kinds.OpenSearchBindings().InNamespace(namespace), "one")
 	b.held(kinds.OpenSearchBindings(), "one", "annotate the object with "+forget+"=elsewhere")

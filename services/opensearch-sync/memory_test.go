@@ -78,7 +78,7 @@ func TestPerObjectCacheDropsUnknownObjects(t *testing.T) {
 	rivals.recordOwnWrite(event.Change{Key: w.key("stays"), UID: "uid-stays"}, *role("", true).value.CommonStatus())
 	for i := range 5 * bound {
 		name := fmt.Sprint("u-", i)
-		w.markCleared(declaredObject{Change: event.Change{Key: w.key(name), UID: name}}, nil) // The view no longer holds the object.
+		w.markCleared(declaredObject{Change: event.Change{Key: w.key(name), UID: name}}, nil) // The informer no longer holds the object.
 		rivals.recordOwnWrite(event.Change{Key: w.key(name), UID: name}, *role("", true).value.CommonStatus())
 	}
 	if n := len(w.cleared.of); n > bound {

@@ -53,7 +53,7 @@ func newRunPasswords() *runPasswords {
 }
 
 // readChangedPasswords returns the passwords of users that are not being deleted. It reads the Secrets that have changed, and all
-// of them in a resync. Before it reads a Secret, it verifies the users that name it. If the view does not follow a
+// of them in a resync. Before it reads a Secret, it verifies the users that name it. If the informer does not follow a
 // Secret, or reading it is forbidden, it schedules another run after r.poll.
 func (r *reconciler) readChangedPasswords(ctx context.Context, p *controller.Request[Key], w syncInput) (*runPasswords, error) {
 	key, err := w.to.key()
@@ -169,7 +169,7 @@ func (p *runPasswords) storePassword(user *opensearchv1.OpensearchUser, data map
 		verdict.Reason, verdict.Message = "PasswordEmpty", "key "+key+" of Secret "+user.Spec.PasswordFrom.Name+" holds no password"
 	case !utf8.ValidString(password): // JSON replaces each invalid byte by the same character, which makes passwords guessable.
 		verdict.Reason = "PasswordNotText"
-		verdict.Message = "key " + key + " of Secret " + user.Spec.PasswordFrom.Name + " holds bytes that are no text in UTF-8: write them in base64 or hex"
+		verdict.Message = "key " + key + " of Secret " + user.Spec.PasswordFrom.Name + " holds bytes that are not UTF-8 text: write them in base64 or hex"
 	default:
 		p.values[uid] = password
 		return len(password) != len(value), true

@@ -45,7 +45,7 @@ func (w *feededState) withVerifier(api apiServer, v *fakeSecrets) *reconciler {
 	return &reconciler{state: w.state, secrets: secretValueReader{v}, verifier: verify.New(w.view, api, "local", log, prometheus.NewRegistry())}
 }
 
-// create stores a user at the API server, and returns the object that a view holds of it.
+// create stores a user at the API server, and returns the object that an informer holds of it.
 func (a apiServer) create(w *feededState, user *opensearchv1.OpensearchUser) declaredObject {
 	w.t.Helper()
 	data, err := json.Marshal(user)
@@ -125,7 +125,7 @@ func TestSecretsAreReadWhenChangedAndAtResync(t *testing.T) {
 	reads("in a resync", true, map[string]int{"one": 1, "two": 1})
 	reads("after it", false, map[string]int{})
 
-	v.put("one", map[string]string{"key": "lantern"}) // The view does not have the change yet.
+	v.put("one", map[string]string{"key": "lantern"}) // The informer does not have the change yet.
 	reads("before the bus tells", false, map[string]int{})
 	w.of(kinds.Secrets(), &metav1.PartialObjectMetadata{ObjectMeta: named("one")}, false)
 	reads("once the bus tells", false, map[string]int{"one": 1})
@@ -142,8 +142,8 @@ func TestSecretsAreReadWhenChangedAndAtResync(t *testing.T) {
 	reads("of one that is followed", false, map[string]int{})
 }
 
-// A read may return a newer version of the Secret than the view holds. The tag then counts for the version in the view,
-// so the next event causes another read.
+// A read may return a newer version of the Secret than the informer holds. The tag then counts for the version in the
+// informer, so the next event causes another read.
 func TestPasswordIsOfVersionInInformer(t *testing.T) {
 	w, v, api := newFeededState(t), newFakeSecrets(), apiServer{}
 	r := w.withVerifier(api, v)

@@ -113,7 +113,7 @@ func (s *queryServer) requestedEdits(request *opensearchv1.PreviewRequest) (map[
 		}
 		o, ok := objectToDelete(found, request.GetCluster(), event.Key{Cluster: s.cluster, Namespace: request.GetCluster().GetNamespace(), Name: ref.GetName()})
 		if !ok {
-			return nil, fmt.Errorf("%s %s is not there, or of another cluster", ref.GetKind(), ref.GetName())
+			return nil, fmt.Errorf("%s %s does not exist, or belongs to another cluster", ref.GetKind(), ref.GetName())
 		}
 		o.value = deepCopyDeclared(o.value)
 		o.value.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})

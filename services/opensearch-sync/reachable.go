@@ -72,7 +72,7 @@ func (r *reachabilityReporter) reportServer(ctx context.Context, p *controller.R
 		return
 	}
 	class, sentence := search.ClassifyError(silent)
-	r.writeReachableCondition(ctx, p, cluster, class, "OpenSearch gives no answer: "+sentence)
+	r.writeReachableCondition(ctx, p, cluster, class, "OpenSearch does not answer: "+sentence)
 }
 
 // lastFailure returns whether the server was ever called, and the error of the last call.

@@ -117,7 +117,8 @@ func unavailableVerdict(err error) plan.Verdict {
 	}
 	if why := kube.RefusalReason(err); why != "" {
 		return plan.Verdict{
-			State: opensearchv1.Pending, Reason: "Forbidden", Message: "the API server refuses a change that must come first; it is repeated: " + why,
+			State: opensearchv1.Pending, Reason: "Forbidden",
+			Message: "the API server refuses an earlier change of this object; opensearch-sync tries again: " + why,
 		}
 	}
 	return plan.Verdict{State: opensearchv1.Pending, Reason: "Unavailable", Message: search.UserMessage(err)}

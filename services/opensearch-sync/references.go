@@ -47,8 +47,8 @@ func (s *state) keysUsingSecret(secret event.Key) (all []Key) {
 	return all
 }
 
-// secretState returns the state of a Secret in the namespace of a cluster. It reports false if the view does not follow the
-// Secret.
+// secretState returns the state of a Secret in the namespace of a cluster. It reports false if the informer does not
+// follow the Secret.
 func (s *state) secretState(cluster event.Key, name string) (event.Change, bool) {
 	o, live := s.secrets.Get(event.Key{Cluster: cluster.Cluster, GroupResource: kinds.Secrets().GroupResource, Namespace: cluster.Namespace, Name: name})
 	return o.Change, live

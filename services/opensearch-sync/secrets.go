@@ -20,7 +20,8 @@ type secretReader interface {
 	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
 }
 
-// secretValueReader reads values of Secrets. The values go only to OpenSearch, never into the view, a log, an error or a status.
+// secretValueReader reads values of Secrets. The values go only to OpenSearch, never into the informer, a log, an error
+// or a status.
 type secretValueReader struct{ api secretReader }
 
 // Reasons why a Secret gives no value.

@@ -20,14 +20,14 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// queryServer implements OpenSearchService with the view and listings of clusters.
+// queryServer implements OpenSearchService with the informer and listings of clusters.
 type queryServer struct {
 	state       *state
 	connections *connectionPool
 	verifier    *verify.Verifier
 	// cluster is the Kubernetes cluster whose objects the service answers for.
 	cluster string
-	// complete returns nil once the view is complete.
+	// complete returns nil once the informer is complete.
 	complete func() error
 	// large has room for one request that holds large lists.
 	large chan struct{}

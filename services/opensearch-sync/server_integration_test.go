@@ -38,7 +38,7 @@ func TestQueriesReportOwnersOfEntities(t *testing.T) {
 	b.state(kinds.OpenSearchUsers(), "kim", "ERROR", "from another author")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
 	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
-	b.AwaitNoCalls() // The view now holds the written statuses.
+	b.AwaitNoCalls() // The informer now holds the written statuses.
 
 	users, err := client.ListUsers(t.Context(), &opensearchv1.ListUsersRequest{Cluster: of})
 	if err != nil {

@@ -52,7 +52,7 @@ type clusterTable struct {
 	rows  *informer.Lister[opensearchv1.OpenSearchCluster]
 }
 
-// declaredObject is an object that declares an entity or entries, as the view holds it.
+// declaredObject is an object that declares an entity or entries, as the informer holds it.
 type declaredObject struct {
 	event.Change
 	kind kinds.Kind
@@ -143,7 +143,7 @@ type objectTable interface {
 	// expectedObject returns the state that the API server must hold under the name of an object. If o is gone and its name is
 	// taken again, that is the state of the newer object.
 	expectedObject(o declaredObject) verify.ExpectedState
-	// parseManifest decodes a manifest and rejects unknown fields. live returns the object of a name.
+	// parseManifest decodes a manifest and rejects unknown fields. liveObject returns the object of a name.
 	parseManifest(manifest []byte) (opensearchv1.DeclaredObject, error)
 	liveObject(k event.Key) (declaredObject, bool)
 	// kubernetesKind returns the kind in Kubernetes.

@@ -53,7 +53,7 @@ func codeDescriptions() map[Code]string {
 		CodeCondition:           "A condition needs either roleBinding or relationshipAction, and has none or both.",
 		CodeActionNotOnTarget:   "A relationshipAction asks for an action that is not bound to every target of its relation.",
 		CodeCollision:           "Two actions or relations of a type would get the same name in OpenFGA or SpiceDB.",
-		CodeRole:                "The type of roles or subjects has the wrong form.",
+		CodeRole:                "The name of the type of roles or subjects is invalid.",
 		CodeRedundantTarget:     "A target is listed already, through a union.",
 		CodeNeverGranted:        "No role binding leads to the action, so nobody can ever have it.",
 		CodeUnusedAction:        "No binding has the action.",

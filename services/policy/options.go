@@ -43,17 +43,17 @@ func (o Options) Validate() error {
 	o = o.OrDefault()
 	switch {
 	case !strings.HasPrefix(o.RoleSuffix, "_") || !consistsOf(o.RoleSuffix, lower+digits+"_") || strings.HasSuffix(o.RoleSuffix, "_"):
-		return fmt.Errorf("role suffix %.64q: begin with _, go on with lower-case letters, digits and _, end with no _", o.RoleSuffix)
+		return fmt.Errorf("role suffix %.64q: use _, then lower-case letters, digits and _, without _ at the end", o.RoleSuffix)
 	case !IsTypeName(o.RoleType):
-		return fmt.Errorf("role type %.64q: begin with a lower-case letter, go on with those, digits and _", o.RoleType)
+		return fmt.Errorf("role type %.64q: use a lower-case letter, then lower-case letters, digits and _", o.RoleType)
 	case !IsRelationName(o.RoleRelation):
-		return fmt.Errorf("role relation %.64q: begin with a lower-case letter, go on with those and _", o.RoleRelation)
+		return fmt.Errorf("role relation %.64q: use a lower-case letter, then lower-case letters and _", o.RoleRelation)
 	case slices.Contains(o.SubjectTypes, o.RoleType):
 		return fmt.Errorf("subject type %.64q is the type of roles: name another", o.RoleType)
 	}
 	for _, t := range o.SubjectTypes {
 		if !IsTypeName(t) {
-			return fmt.Errorf("subject type %.64q: begin with a lower-case letter, go on with those, digits and _", t)
+			return fmt.Errorf("subject type %.64q: use a lower-case letter, then lower-case letters, digits and _", t)
 		}
 	}
 	return nil

@@ -59,7 +59,7 @@ func TestForeignOpenFGAStoreNeedsAdoption(t *testing.T) {
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
 		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
 	}
-	b.applyStore("demo") // The view holds the earlier Store.
+	b.applyStore("demo") // The informer holds the earlier Store.
 	if s := b.await("demo", "StoreSynced=True/Adopted", "ModelSynced=True/Merged"); s.Status.StoreID != id || !s.Status.Adopted {
 		t.Errorf("the status is %+v", s.Status)
 	}

@@ -57,7 +57,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 		"make every authenticated user a member of the account in a Store's label "+corev1alpha1.AccountNameLabel+", and of kcp organizations")
 	fs.StringVar(&c.IAMStore, "iam-store", c.IAMStore, "Store with the tuples of roles, bindings, groups and users")
 	fs.StringVar(&c.UnobservedTargets, "unobserved-targets", c.UnobservedTargets,
-		"refuse or trust: whether bindings on single objects act if the watcher does not follow the kind; trust means that the object need not exist")
+		"refuse or trust: whether bindings on single objects take effect if the watcher does not follow the kind; trust means that the object need not exist")
 	fs.DurationVar(&c.RemovedTuplesRetention, "removed-tuples-retention", c.RemovedTuplesRetention,
 		"how long Stores record removed tuples, which are removed again if a restore of OpenFGA brings them back; 0 records none")
 	fs.DurationVar(&c.ListLimits.Deadline, "openfga-list-deadline", c.ListLimits.Deadline,

@@ -364,7 +364,8 @@ func (s *simulation) restart() {
 	s.simulatedProcess = start(s.simulatedServers, s.bus)
 }
 
-// restoreOpenFGA brings back tuples that were removed, while no process runs. A process starts when its view has caught up.
+// restoreOpenFGA brings back tuples that were removed, while no process runs. A process starts when its informer has
+// caught up.
 func (s *simulation) restoreOpenFGA() {
 	if n := len(s.deletions); n > 0 {
 		s.restore(n - rapid.IntRange(1, min(n, 4)).Draw(s.t, "deletions"))

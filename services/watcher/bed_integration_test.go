@@ -160,8 +160,8 @@ func (b *testEnv) current(ctx context.Context, kind kinds.Kind) error {
 	if err != nil {
 		return err
 	}
-	incarnation, err := b.p.StreamID(ctx)
-	if err == nil && (marker.GetStream() != incarnation || !marker.GetServed()) {
+	streamID, err := b.p.StreamID(ctx)
+	if err == nil && (marker.GetStream() != streamID || !marker.GetServed()) {
 		err = fmt.Errorf("marker %v is not current", marker)
 	}
 	return err

@@ -105,10 +105,10 @@ func (c Config) checkSecretNamespaces() error {
 	}
 	for i, namespace := range c.SecretNamespaces {
 		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
-			errs = append(errs, fmt.Errorf("--secret-namespaces: %.63q is no namespace: %s", namespace, strings.Join(wrong, ", ")))
+			errs = append(errs, fmt.Errorf("--secret-namespaces: %.63q is not a namespace: %s", namespace, strings.Join(wrong, ", ")))
 		}
 		if slices.Contains(c.SecretNamespaces[:i], namespace) {
-			errs = append(errs, fmt.Errorf("--secret-namespaces: %s is there twice", namespace))
+			errs = append(errs, fmt.Errorf("--secret-namespaces: %s is listed twice", namespace))
 		}
 	}
 	return errors.Join(errs...)

@@ -258,12 +258,12 @@ func TestTargetMarkersPrecedeRegistrationsAfterStreamLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 		testenv.Eventually(t, within, func() error { return b.current(t.Context(), kinds.ProtectedResources()) })
-		incarnation, err := b.p.StreamID(t.Context())
+		streamID, err := b.p.StreamID(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, plural := range []string{"configmaps", "nothings"} {
-			if m, err := b.p.LastMarker(t.Context(), "local", core(plural)); err != nil || m.GetStream() != incarnation {
+			if m, err := b.p.LastMarker(t.Context(), "local", core(plural)); err != nil || m.GetStream() != streamID {
 				t.Errorf("of %s it tells %v, %v", plural, m, err)
 			}
 		}

@@ -157,7 +157,7 @@ func TestWatcherRefillsWipedStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.becomes()
-		testenv.Eventually(t, within, func() error { // Without a barrier, no view is complete again.
+		testenv.Eventually(t, within, func() error { // Without a barrier, no informer is complete again.
 			_, _, err := b.p.LastBarrier(t.Context(), "local")
 			return err
 		})

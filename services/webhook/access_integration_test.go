@@ -60,7 +60,7 @@ func TestKnownStaleStateDoesNotAllow(t *testing.T) {
 	for _, name := range []string{"old", "new"} {
 		if answer, err := b.get("alice", "web", after(kinds.PolicyBindings(), name)); connect.CodeOf(err) != connect.CodeUnavailable {
 			t.Errorf("request that must include %s: got %v, %v, want Unavailable", name, answer, err)
-		} else if !strings.Contains(err.Error(), "as the API server has it") {
+		} else if !strings.Contains(err.Error(), "the newest state of") {
 			t.Errorf("request that must include %s: got error %v", name, err)
 		}
 	}

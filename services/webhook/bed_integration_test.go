@@ -205,7 +205,7 @@ func projectNamed(name string) *accessv1.Resource {
 	return &accessv1.Resource{ApiGroup: projects, Resource: "projects", Name: name}
 }
 
-// answered repeats a call until the service answers. On a slow machine its view may be too old for a while.
+// answered repeats a call until the service answers. On a slow machine its informer may be too old for a while.
 func answered[Q, A any](b *bed, ask func(context.Context, Q) (A, error), question Q) A {
 	b.T.Helper()
 	var answer A

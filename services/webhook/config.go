@@ -86,7 +86,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	fs.StringVar(&c.Store, "iam-store", c.Store, "`name` of the Store with the model of IAM; give store-sync the same name")
 	fs.StringVar(&c.UnobservedTargets, "unobserved-targets", c.UnobservedTargets,
-		"refuse or trust: whether bindings on single objects act if the watcher does not follow the kind; give tuple-sync the same value")
+		"refuse or trust: whether bindings on single objects take effect if the watcher does not follow the kind; give tuple-sync the same value")
 	fs.DurationVar(&c.MaxStaleness, "max-staleness", c.MaxStaleness,
 		"how old the data may be, by the watcher's barriers; with older data webhook answers 503")
 	c.Admission.BindFlags(fs)
@@ -94,7 +94,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 		"uid or uid-or-name: uid-or-name finds the User of a caller without a UID by name")
 	fs.StringVar(&c.AccountNames, "account-names", c.AccountNames,
 		"regular `expression` of whole user names that are ServiceAccounts by their UID, beside system:serviceaccount:…, such as .+@accounts\\.example\\.com")
-	fs.BoolVar(&c.Anonymous, "allow-anonymous", c.Anonymous, "bindings on the groups system:unauthenticated and system:anonymous act")
+	fs.BoolVar(&c.Anonymous, "allow-anonymous", c.Anonymous, "bindings on the groups system:unauthenticated and system:anonymous take effect")
 	fs.BoolVar(&c.TrustParents, "trust-parent-context", c.TrustParents,
 		"use the extras iam.miloapis.com/parent-* of a request as parents of an unknown object; set it only if the API server itself sets these extras")
 	c.Authorizer.BindFlags(fs)

@@ -37,12 +37,12 @@ func (s *indexState) awaitObject(ctx context.Context, key event.Key, object []by
 			return err
 		}
 		if !backoff.Sleep(ctx, attention) {
-			return fmt.Errorf("%w: it does not hold %s as the API server has it", informer.ErrIncomplete, key)
+			return fmt.Errorf("%w: it does not hold the newest state of %s", informer.ErrIncomplete, key)
 		}
 	}
 }
 
-// getAfterCallbacks returns an object of the view after the callbacks for it have run, so the index holds it too.
+// getAfterCallbacks returns an object of the informer after the callbacks for it have run, so the index holds it too.
 func getAfterCallbacks[T any](s *indexState, table *informer.Lister[T], key event.Key) (o informer.Object[T], live bool) {
 	s.view.RunBetweenChanges(func() { o, live = table.Get(key) })
 	return o, live
@@ -71,7 +71,7 @@ func newExpectedObject[T any](kind kinds.Kind, object []byte) (*expectedObject, 
 	return &expectedObject{kind: kind, uid: string(shown.UID), version: shown.ResourceVersion, says: says}, err
 }
 
-// isSatisfiedByObject reports whether the view holds the same object, in a version that is as new or that has equal
+// isSatisfiedByObject reports whether the informer holds the same object, in a version that is as new or that has equal
 // content.
 func (e *expectedObject) isSatisfiedByObject(held event.Change, value any) bool {
 	return e.isSatisfiedByChange(held, func() bool {

@@ -164,7 +164,7 @@ func TestWebhookRefusesTakeoverByLaterParent(t *testing.T) {
 	f.passes(f.secret)
 }
 
-// TestWebhookCoversRegisteredParentsOnly stops the view. An object then gets no new parent, unless the user may
+// TestWebhookCoversRegisteredParentsOnly stops the informer. An object then gets no new parent, unless the user may
 // escalate there. Owners of other kinds stay allowed.
 func TestWebhookCoversRegisteredParentsOnly(t *testing.T) {
 	f := newFamily(t)

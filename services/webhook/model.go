@@ -36,7 +36,7 @@ func (s *accessServer) GetModelStatus(ctx context.Context, r *accessv1.GetModelS
 	}
 	store := s.iamStore()
 	if store == nil {
-		answer.Message = "there is no such Store: store-sync makes it"
+		answer.Message = "there is no such Store yet: store-sync creates it"
 		return answer, nil
 	}
 	answer.StoreId, answer.AuthorizationModelId = store.Status.StoreID, store.Status.AuthorizationModelID

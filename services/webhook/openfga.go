@@ -160,7 +160,7 @@ func (o *openFGADecider) checkStoreOwner(ctx context.Context, store *corev1alpha
 	now := time.Now()
 	named, err := o.backend.ReadStoreOwnerTuples(ctx, id)
 	if err != nil {
-		return fmt.Errorf("finding out whose the store is: %w", err)
+		return fmt.Errorf("finding the owner of the store: %w", err)
 	}
 	if ours, _ := iam.CompareStoreOwnerTuples(iam.StoreOwnerTuple(store.Name, cluster), named); !ours {
 		return errNotAdopted

@@ -235,7 +235,7 @@ func (b *bed) nobodyCanTell(why string) {
 		if connect.CodeOf(err) != connect.CodeUnavailable {
 			b.T.Fatalf("%s: %v", why, err)
 		}
-		if strings.Contains(err.Error(), "has not read everything") { // The view is incomplete.
+		if strings.Contains(err.Error(), "has not read everything") { // The informer is incomplete.
 			return err
 		}
 		return nil

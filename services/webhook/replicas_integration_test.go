@@ -130,7 +130,7 @@ func (r *replica) never(t *testing.T, user string) (until func()) {
 	}
 }
 
-// metric returns the value of a gauge of the view.
+// metric returns the value of a gauge of the informer.
 func (r *replica) metric(t *testing.T, name string) float64 {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/metrics", http.NoBody)

@@ -96,7 +96,7 @@ func (s *accessServer) awaitIndexAtLeast(ctx context.Context, least *accessv1.At
 			return nil, "", err
 		}
 	}
-	if err := s.checkIndexIsFresh(); err != nil { // Checked before the index is read: while the view reloads, it is never fresh.
+	if err := s.checkIndexIsFresh(); err != nil { // Checked before the index is read: while the informer reloads, it is never fresh.
 		return nil, "", rpc.IncompleteError(err)
 	}
 	revision = s.view.Revision()
@@ -104,14 +104,14 @@ func (s *accessServer) awaitIndexAtLeast(ctx context.Context, least *accessv1.At
 	return x, revision, rpc.IncompleteError(err)
 }
 
-// checkIndexIsFresh returns an error if the view is incomplete or older than the limit. Completeness alone is not
+// checkIndexIsFresh returns an error if the informer is incomplete or older than the limit. Completeness alone is not
 // enough: the stream can be read to its end while the watcher does not write.
 func (s *accessServer) checkIndexIsFresh() error {
 	if err := s.view.IncompleteErr(); err != nil {
 		return err
 	}
 	if age := s.view.Staleness(); age > s.staleness {
-		return fmt.Errorf("%w: it may be older than %s (--max-staleness), by the barriers of the watcher", informer.ErrIncomplete, s.staleness)
+		return fmt.Errorf("%w: by the barriers of the watcher, its data may be older than %s (--max-staleness)", informer.ErrIncomplete, s.staleness)
 	}
 	return nil
 }

@@ -23,8 +23,8 @@ import (
 // holds them.
 type indexState struct {
 	view *informer.Informer
-	// shown is the index that serves queries. It is nil while the view reloads. made receives the changes, and becomes
-	// shown when the reload ends.
+	// shown is the index that serves queries. It is nil while the informer reloads. made receives the changes, and
+	// becomes shown when the reload ends.
 	shown   atomic.Pointer[authz.Index]
 	made    *authz.Index
 	stores  *informer.Lister[corev1alpha1.Store]
@@ -45,7 +45,8 @@ type kindFeed struct {
 	expect func(key event.Key, object []byte) (look func() (bool, error), err error)
 }
 
-// newIndexState makes a view with its tables. An object that cannot be decoded counts as empty, so it gives no access.
+// newIndexState makes an informer with its tables. An object that cannot be decoded counts as empty, so it gives no
+// access.
 func newIndexState(cfg informer.Config, trust bool) *indexState {
 	cfg.KeepUndecodable = true
 	v := informer.New(cfg)
@@ -175,7 +176,7 @@ func targetOfObject[T any, P declaredObject[T]](o *T) *iam.BindingTarget {
 	return &target
 }
 
-// currentIndex returns the index, or an error while the view reloads.
+// currentIndex returns the index, or an error while the informer reloads.
 func (s *indexState) currentIndex() (*authz.Index, error) {
 	if x := s.shown.Load(); x != nil {
 		return x, nil
@@ -183,8 +184,8 @@ func (s *indexState) currentIndex() (*authz.Index, error) {
 	return nil, fault.Unavailable(fmt.Errorf("%w: the stream of changes is being read", informer.ErrIncomplete))
 }
 
-// startNewIndex starts a new index when the view reloads, because objects may be gone. Only queries that already hold the old
-// index still use it.
+// startNewIndex starts a new index when the informer reloads, because objects may be gone. Only queries that already
+// hold the old index still use it.
 func (s *indexState) startNewIndex() {
 	s.shown.Store(nil)
 	s.made = authz.New(s.isTrustedType)

@@ -1,8 +1,8 @@
 // Package webhook answers which access subjects have, and by which bindings, from the declared objects of IAM. It
 // follows them on NATS and keeps them in the in-memory index of package authz.
 //
-// A question is answered only while the view is complete and fresh. Every replica answers by itself, without a leader.
-// The package writes neither objects of IAM nor tuples of OpenFGA.
+// A question is answered only while the informer is complete and fresh. Every replica answers by itself, without a
+// leader. The package writes neither objects of IAM nor tuples of OpenFGA.
 package webhook
 
 import (

@@ -35,7 +35,7 @@ func (w *admissionWebhooks) openAdmissionServer(rt *service.Runtime) (func(conte
 	return w.server.Run, nil
 }
 
-// connectValidator lets the guard use the index while the view holds everything that the stream's leader has.
+// connectValidator lets the guard use the index while the informer holds everything that the stream's leader has.
 func (w *admissionWebhooks) connectValidator(s *accessServer) {
 	w.guard.SetInputs(validating.ValidatorInputs{
 		Index: func(ctx context.Context) (*authz.Index, error) {

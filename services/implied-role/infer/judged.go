@@ -35,7 +35,7 @@ func JudgedCondition(rule *rolev1alpha1.ImpliedRoles, since time.Time) condition
 		holds = before.Status == metav1.ConditionTrue
 	}
 	if holds {
-		return condition.New(rolev1alpha1.Judged, true, JudgedByGuard, "the author of the rule was checked"+during)
+		return condition.New(rolev1alpha1.Judged, true, JudgedByGuard, "admission checked the author of the rule"+during)
 	}
 	return condition.New(rolev1alpha1.Judged, false, NotJudged,
 		"the rule was written while no webhook checked its author; check which users get its child role, then delete the rule and create it again"+during)

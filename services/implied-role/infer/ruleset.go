@@ -59,9 +59,9 @@ func (rs *RuleSet) acceptedEdges(without map[string]int) []edge {
 	return edges
 }
 
-// WithPausedRules returns a copy of rs with the paused rules of a namespace. Load counts the sources that grant a role, and
-// sources counts all sources. A rule that would generate more than the limit is paused: its bindings stay, but none are
-// added.
+// WithPausedRules returns a copy of rs with the paused rules of a namespace. load returns the number of sources that
+// grant a role; sources is the number of all sources. A rule that would generate more than the limit is paused: its
+// bindings stay, but none are added.
 func (rs *RuleSet) WithPausedRules(sources int, load func(Role) int) *RuleSet {
 	limited := *rs
 	limited.paused, limited.free = nil, rs.graph

@@ -41,7 +41,7 @@ type servingCertificate struct {
 func newCertificate(host string, validity time.Duration, before *servingCertificate) (*servingCertificate, error) {
 	chain, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: host, MaxAge: validity})
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate: %w", err)
+		return nil, fmt.Errorf("creating a certificate: %w", err)
 	}
 	if before != nil {
 		return parseCertificate(chain, key, before.seed)
@@ -60,10 +60,10 @@ func parseCertificate(chain, key, seed []byte) (*servingCertificate, error) {
 	}
 	authority := all[len(all)-1]
 	if len(all) < 2 || !authority.IsCA {
-		return nil, errors.New("reading the certificate: its authority is not with it")
+		return nil, errors.New("reading the certificate: its authority is missing")
 	}
 	if len(seed) < seedSize {
-		return nil, errors.New("reading the certificate: what paths come from is not with it")
+		return nil, errors.New("reading the certificate: the seed of the secret path is missing")
 	}
 	return &servingCertificate{pair: pair, chain: chain, key: key, authority: authority, seed: seed}, nil
 }
@@ -122,9 +122,9 @@ func (s *Server) loadOrRenewCertificate(ctx context.Context) (*servingCertificat
 		_, err = secrets.Patch(ctx, name, types.ApplyPatchType, patch, s.forceApplyOptions())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("keeping the certificate in Secret %s: %w", name, err)
+		return nil, fmt.Errorf("storing the certificate in Secret %s: %w", name, err)
 	}
-	s.options.Log.InfoContext(ctx, "a certificate was made", slog.String("host", host), slog.Time("until", c.pair.Leaf.NotAfter))
+	s.options.Log.InfoContext(ctx, "certificate created", slog.String("host", host), slog.Time("until", c.pair.Leaf.NotAfter))
 	return c, nil
 }
 

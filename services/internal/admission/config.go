@@ -15,7 +15,8 @@ type Config struct {
 	// Listen is the listen address. If Listener is set, it replaces Listen.
 	Listen   string
 	Listener net.Listener
-	// URL is for an API server outside of the cluster. Service, as namespace/name, is for an API server inside.
+	// URL is the address at which an API server outside of the cluster calls the webhooks. Inside, it calls Service, in
+	// the form namespace/name.
 	URL, Service string
 }
 

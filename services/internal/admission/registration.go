@@ -107,7 +107,7 @@ func (s *Server) applyRegistration(ctx context.Context, c *servingCertificate) e
 		_, err = configurations.Update(ctx, is, metav1.UpdateOptions{FieldManager: s.options.Name})
 	}
 	if err != nil {
-		return fmt.Errorf("keeping ValidatingWebhookConfiguration %s: %w", s.options.Name, err)
+		return fmt.Errorf("writing ValidatingWebhookConfiguration %s: %w", s.options.Name, err)
 	}
 	s.mu.Lock()
 	s.enforcedSince = since

@@ -44,11 +44,11 @@ func (s *Server) webhookHandler(webhook Webhook) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
 		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-			http.Error(w, "this is no AdmissionReview", http.StatusBadRequest)
+			http.Error(w, "this is not an AdmissionReview", http.StatusBadRequest)
 			return
 		}
 		if review.Request == nil || review.GroupVersionKind() != admissionv1.SchemeGroupVersion.WithKind("AdmissionReview") {
-			http.Error(w, "this is no request for a review of "+admissionv1.SchemeGroupVersion.String(), http.StatusBadRequest)
+			http.Error(w, "this is not a request for a review of "+admissionv1.SchemeGroupVersion.String(), http.StatusBadRequest)
 			return
 		}
 		review.Response = s.reviewRequest(r.Context(), webhook, review.Request)

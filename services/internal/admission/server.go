@@ -28,7 +28,7 @@ const (
 	// maxReviewBytes bounds a request in bytes. A request holds two states of an object of maximum size and the user info.
 	maxReviewBytes = 8 << 20
 	maxHeader      = 64 << 10
-	// webhookTimeout bounds the wait of the API server. decision bounds the time for one decision.
+	// webhookTimeout bounds the wait of the API server. decisionTimeout bounds the time for one decision.
 	webhookTimeout  = 5 * time.Second
 	decisionTimeout = 4 * time.Second
 	readTimeout     = 10 * time.Second
@@ -130,7 +130,7 @@ func New(cfg Config, o Options) (*Server, error) {
 	kube.Wrap(api.newRecordingTransport)
 	client, err := kubernetes.NewForConfig(kube)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for admission: %w", err)
+		return nil, fmt.Errorf("creating a client for admission: %w", err)
 	}
 	listener := cfg.Listener
 	if listener == nil {

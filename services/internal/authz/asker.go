@@ -50,7 +50,7 @@ func (x *Index) newSubjectPrincipals(s Subject, own []*principal) (who subjectPr
 // grantHolder returns the principal by which a subject holds a grant, or nil if the grant does not give the
 // permission. Most grants belong to other subjects, so it compares the principals before the permissions.
 func (x *Index) grantHolder(who *subjectPrincipals, g *grant, permission int) *principal {
-	p := who.directHolder(g)
+	p := firstHolder(who.own, g)
 	if p == nil && who.memberships == 0 || !g.hasPermission(permission) {
 		return nil
 	}
@@ -60,9 +60,7 @@ func (x *Index) grantHolder(who *subjectPrincipals, g *grant, permission int) *p
 	return p
 }
 
-// directHolder returns the principal in own that holds a grant, or nil.
-func (who *subjectPrincipals) directHolder(g *grant) *principal { return firstHolder(who.own, g) }
-
+// firstHolder returns the first principal that holds a grant, or nil.
 func firstHolder(principals []*principal, g *grant) *principal {
 	for _, p := range principals {
 		if p.grants.bindingOfGrant(g) != nil {

@@ -207,8 +207,8 @@ type scopeSet struct {
 	far   map[*scopeEntry]struct{}
 	// from maps each object to the child from which it was reached; nil if no path is needed.
 	from map[Scope]Scope
-	// ahead and further form a queue of parents; further is used when ahead is full. many counts the queued parents,
-	// passed the visited ones.
+	// ahead and further form a queue of parents; further is used when ahead is full. many is the number of queued
+	// parents, and passed the number of visited ones.
 	ahead        [few / 2]Scope
 	further      []Scope
 	many, passed int

@@ -57,7 +57,7 @@ func (x *Index) ListAllowedPrincipals(q Query, limit int) (holders []AllowedPrin
 	return slices.SortedFunc(maps.Values(found), func(a, b AllowedPrincipal) int { return a.Principal.Compare(b.Principal) }), more
 }
 
-// addHoldersOfGrant adds the holders of a grant. It returns false if the limit most was reached.
+// addHoldersOfGrant adds the holders of a grant. It returns false if the limit was reached.
 func (x *Index) addHoldersOfGrant(g *grant, found map[Principal]AllowedPrincipal, limit int) (all bool) {
 	for _, b := range g.bindings {
 		for _, p := range b.principals {
@@ -76,7 +76,7 @@ func (x *Index) addHoldersOfGrant(g *grant, found map[Principal]AllowedPrincipal
 	return true
 }
 
-// addMembersOfGroup adds the members of a group. It returns false if the limit most was reached.
+// addMembersOfGroup adds the members of a group. It returns false if the limit was reached.
 func (x *Index) addMembersOfGroup(group Ref, why Proof, found map[Principal]AllowedPrincipal, limit int) (all bool) {
 	// Sorted, so that a truncated list is always the same.
 	for _, ref := range slices.SortedFunc(maps.Keys(x.membershipsIn[group]), Ref.Compare) {
@@ -88,7 +88,7 @@ func (x *Index) addMembersOfGroup(group Ref, why Proof, found map[Principal]Allo
 	return true
 }
 
-// addHolder adds a holder. It returns false if the limit most was already reached.
+// addHolder adds a holder. It returns false if the limit was already reached.
 func addHolder(found map[Principal]AllowedPrincipal, h AllowedPrincipal, limit int) bool {
 	if _, known := found[h.Principal]; known {
 		return true

@@ -143,7 +143,7 @@ func (w *Sequencer) RecordAccepted(sequence uint64) {
 }
 
 // HandleRefusal returns the next step after the stream refused the last barrier. newest is the newest barrier on the
-// stream, or nil. current is the term of the present holder of the Lease.
+// stream, or nil. currentTerm is the term of the present holder of the Lease.
 func (w *Sequencer) HandleRefusal(newest *eventv1.Barrier, sequence, currentTerm uint64) RefusalVerdict {
 	at := PositionOf(newest)
 	switch {

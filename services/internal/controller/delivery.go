@@ -41,7 +41,7 @@ func (e *engine[K]) receiveMessage(ctx context.Context, msg jetstream.Msg) {
 		if fault.IsTerminal(err) {
 			d.worst.verdict = park
 		} else {
-			e.cfg.Log.WarnContext(ctx, "change not taken in; it will come again", slog.String("subject", msg.Subject()), slog.Any("error", err))
+			e.cfg.Log.WarnContext(ctx, "change not stored; it will be delivered again", slog.String("subject", msg.Subject()), slog.Any("error", err))
 		}
 		e.settleMessage(ctx, d)
 		return

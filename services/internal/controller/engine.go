@@ -225,18 +225,14 @@ func (e *engine[K]) runWorker(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		e.reconcileKey(ctx, key)
+		term, ours := e.awaitTerm(ctx)
+		e.reconcileIfLeader(ctx, key, term, ours)
 		e.queue.keys.Done(key)
 	}
 }
 
 // maxLinks bounds the traces that one reconciliation links to.
 const maxLinks = 16
-
-func (e *engine[K]) reconcileKey(ctx context.Context, key K) {
-	term, ours := e.awaitTerm(ctx)
-	e.reconcileIfLeader(ctx, key, term, ours)
-}
 
 // reconcileIfLeader reconciles key if this replica is the leader. Otherwise it returns the messages to the server.
 func (e *engine[K]) reconcileIfLeader(ctx context.Context, key K, term uint64, ours bool) {

@@ -94,7 +94,7 @@ func (p *Request[K]) RecordWrite(ctx context.Context, cause, written event.Chang
 		p.engine.echoes.expectEcho(written, p.Key)
 	}
 	if err := p.view.Apply(ctx, written); err != nil {
-		return fmt.Errorf("taking in %s: %w", written.Key, err)
+		return fmt.Errorf("storing %s: %w", written.Key, err)
 	}
 	return nil
 }

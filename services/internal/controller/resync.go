@@ -20,7 +20,7 @@ func (e *engine[K]) runResyncLoop(ctx context.Context) {
 	for ctx.Err() == nil {
 		if _, err := e.cfg.JS.PublishMsg(ctx, msg); err != nil {
 			if !errors.Is(err, context.Canceled) {
-				e.cfg.Log.WarnContext(ctx, "wake not published", slog.Any("error", err))
+				e.cfg.Log.WarnContext(ctx, "wake-up not published", slog.Any("error", err))
 			}
 			backoff.Sleep(ctx, time.Second)
 			continue
@@ -61,8 +61,6 @@ func (e *engine[K]) enqueueDriftedKeys(ctx context.Context, detector DriftDetect
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, key := range keys {
-		e.enqueueKey(key, e.priorityOf(key), nil, true)
-	}
+	e.enqueueKeys(keys, true)
 	return nil
 }

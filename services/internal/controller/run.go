@@ -68,7 +68,7 @@ func (e *engine[K]) waitForInformerSync(ctx context.Context) error {
 		}
 		if time.Since(logged) > waitLog {
 			logged = time.Now()
-			e.cfg.Log.WarnContext(ctx, "waiting for the view", slog.Any("error", err))
+			e.cfg.Log.WarnContext(ctx, "waiting for the informer", slog.Any("error", err))
 		}
 		if !backoff.Sleep(ctx, termPollInterval/5) {
 			return ctx.Err()
@@ -136,6 +136,6 @@ func (e *engine[K]) drainAndResign(ctx context.Context, workers *sync.WaitGroup)
 	ctx, cancel = context.WithTimeout(ctx, resignTimeout)
 	defer cancel()
 	if err := e.elector.Resign(ctx); err != nil {
-		e.cfg.Log.DebugContext(ctx, "place not given up; it will run out", slog.Any("error", err))
+		e.cfg.Log.DebugContext(ctx, "lease not released; it will expire", slog.Any("error", err))
 	}
 }

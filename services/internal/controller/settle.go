@@ -63,7 +63,7 @@ func (e *engine[K]) settleWithRequeue(ctx context.Context, key K, asked *pending
 	e.restoreRoutes(key, asked)
 	delay := e.countFailure(key, false).delay
 	e.mu.Unlock()
-	e.cfg.Log.Log(ctx, e.refusals.recordAndChooseLevel(why), "key is tried again later", slog.Any("key", key),
+	e.cfg.Log.Log(ctx, e.refusals.recordAndChooseLevel(why), "reconciliation interrupted; trying again later", slog.Any("key", key),
 		slog.Any("error", why), slog.Duration("retry_in", delay))
 	e.markPending(key, asked.resync)
 	e.queue.keys.AddAfter(key, delay)
@@ -183,7 +183,7 @@ func (e *engine[K]) settleMessage(ctx context.Context, d *delivery) {
 	outcome, err := e.sendVerdict(ctx, d)
 	e.metrics.handled.WithLabelValues(outcome).Inc()
 	if err != nil {
-		e.cfg.Log.WarnContext(ctx, "message not settled; it will come again", slog.String("subject", d.msg.Subject()), slog.Any("error", err))
+		e.cfg.Log.WarnContext(ctx, "message not settled; it will be delivered again", slog.String("subject", d.msg.Subject()), slog.Any("error", err))
 	}
 }
 

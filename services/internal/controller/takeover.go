@@ -16,7 +16,7 @@ const termPollInterval = 100 * time.Millisecond
 // then reconciles everything, which completes the previous leader's unfinished work.
 func (e *engine[K]) takeOver(ctx context.Context, term uint64) {
 	for err := e.publishLeaseAndAwaitTerm(ctx, term); err != nil; err = e.publishLeaseAndAwaitTerm(ctx, term) {
-		e.cfg.Log.WarnContext(ctx, "turn not begun yet", slog.Any("error", err))
+		e.cfg.Log.WarnContext(ctx, "term not begun; trying again", slog.Any("error", err))
 		if !backoff.Sleep(ctx, rebindInterval) || !e.elector.IsCurrentTerm(term) {
 			return
 		}

@@ -151,7 +151,7 @@ func TestTermBeginsAfterInformerCatchesUp(t *testing.T) {
 		if err := standby.ran("old", 1); err == nil {
 			t.Fatal("it decided from an old view")
 		}
-		if !strings.Contains(log.String(), "turn not begun yet") {
+		if !strings.Contains(log.String(), "term not begun; trying again") {
 			return errors.New("it has not found out that its view is old")
 		}
 		return nil

@@ -45,7 +45,7 @@ func ApplyUserRoles(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 // AwaitUserRight waits until user has the first verb of the right on its first resource. An empty namespace means all
 // namespaces.
 func AwaitUserRight(ctx context.Context, cfg *rest.Config, user, namespace string, right rbac.Right) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, errors.New("the API server does not know of the right"))
+	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, errors.New("the API server does not grant the right yet"))
 	defer cancel()
 	client, err := authorizationclient.NewForConfig(cfg)
 	if err != nil {

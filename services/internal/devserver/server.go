@@ -125,7 +125,7 @@ func dialLocal(ctx context.Context, port int) (net.Conn, error) {
 // makePrivateDir creates a directory that only this user can read.
 func makePrivateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making a place for its files: %w", err)
+		return fmt.Errorf("creating the directory of its files: %w", err)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func DecodeToken(token string) (string, error) {
 		}
 		high, low := strings.IndexByte(hexDigits, token[i+1]), strings.IndexByte(hexDigits, token[i+2])
 		if high < 0 || low < 0 {
-			return "", fmt.Errorf("token %.200q: %.3q is no escape", token, token[i:])
+			return "", fmt.Errorf("token %.200q: %.3q is not an escape", token, token[i:])
 		}
 		b.WriteByte(byte(high<<4 | low))
 		i += 2

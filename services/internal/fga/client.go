@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
 
 	"github.com/entail-dev/entail/services/internal/tracing"
 )
@@ -96,7 +97,8 @@ func (c Config) dialSettings(tokens tokenProvider) (dialSettings, error) {
 	if tokens.get != nil {
 		options = append(options, grpc.WithPerRPCCredentials(bearerCredentials{tokens: tokens, plaintext: c.isPlaintext()}))
 	}
-	return dialSettings{target: c.Target, options: options, last: []grpc.DialOption{grpc.WithResolvers(newDNSBuilder())}, idle: func() {}}, nil
+	resolvers := grpc.WithResolvers(dnsBuilder{resolver.Get(schemeDNS)})
+	return dialSettings{target: c.Target, options: options, last: []grpc.DialOption{resolvers}, idle: func() {}}, nil
 }
 
 // Close closes the connection.

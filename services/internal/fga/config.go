@@ -34,8 +34,8 @@ type Config struct {
 	CAFile string
 	// PresharedKey is the preshared key. If it is empty, no key is sent.
 	PresharedKey Credential
-	// PresharedKeyFile is a file with the preshared key, such as a mounted secret. Token and PresharedKeyFile exclude each
-	// other. PresharedKeyFile, CAFile and ClientSecretFile are read again when they change.
+	// PresharedKeyFile is a file with the preshared key, such as a mounted secret. PresharedKey and PresharedKeyFile
+	// exclude each other. PresharedKeyFile, CAFile and ClientSecretFile are read again when they change.
 	PresharedKeyFile string
 	// ClientID selects OAuth client credentials. The secret is in ClientSecretFile, and the issuer is at TokenURL.
 	// Audience and Scopes are optional. ClientID and a preshared key exclude each other.
@@ -94,7 +94,7 @@ func (c Config) validateOAuthClient() error {
 		}
 		return errors.New("--openfga-audience and --openfga-scopes are for tokens of --openfga-client-id")
 	case c.ClientID == "" || c.ClientSecretFile == "" || c.TokenURL == "":
-		return errors.New("--openfga-client-id, --openfga-client-secret-file and --openfga-token-url need one another: give all or none")
+		return errors.New("--openfga-client-id, --openfga-client-secret-file and --openfga-token-url belong together: give all or none")
 	case c.PresharedKey != "" || c.PresharedKeyFile != "":
 		return errors.New("--openfga-client-id and a preshared key exclude each other: drop one")
 	case err != nil || u.Host == "" || u.User != nil || u.Scheme != schemeHTTPS && (u.Scheme != schemeHTTP || !isLoopback(u.Host)):

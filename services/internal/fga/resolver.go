@@ -18,9 +18,6 @@ type dnsBuilder struct {
 	resolver.Builder
 }
 
-// newDNSBuilder returns the resolver for server names.
-func newDNSBuilder() dnsBuilder { return dnsBuilder{resolver.Get(schemeDNS)} }
-
 // Build implements [resolver.Builder].
 func (n dnsBuilder) Build(target resolver.Target, conn resolver.ClientConn, options resolver.BuildOptions) (resolver.Resolver, error) {
 	ctx, cancel := context.WithCancel(context.Background())

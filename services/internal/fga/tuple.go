@@ -53,7 +53,7 @@ func newTupleSet(add []*openfgav1.TupleKey) (tupleSet, error) {
 		id := tupleIdentityOf(t)
 		if earlier, ok := u.byIdentity[id]; ok {
 			if !EqualConditions(earlier, t) {
-				return tupleSet{}, fmt.Errorf("%w: %s is asked for with two conditions (%q and %q): keep one", ErrInvalidTuple, id,
+				return tupleSet{}, fmt.Errorf("%w: %s has two conditions (%q and %q): keep one", ErrInvalidTuple, id,
 					earlier.GetCondition().GetName(), t.GetCondition().GetName())
 			}
 			continue

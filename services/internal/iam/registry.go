@@ -148,8 +148,8 @@ func (r *Registry) conflictingResource(p *iamv1alpha1.ProtectedResource, typ, re
 	return ""
 }
 
-// addPermissions registers the permissions whose relation is free. If held is true, it only adds the permissions that
-// the status records. If held is false, it only adds the permissions that the status does not record.
+// addPermissions registers the permissions whose relation is free. If recorded is true, it only adds the permissions
+// that the status records. If recorded is false, it only adds the permissions that the status does not record.
 func (r *Registry) addPermissions(k *RegisteredKind, recorded bool) {
 	permissions, invalid := specPermissions(&k.Resource.Spec)
 	if len(invalid) > 0 {
@@ -163,7 +163,8 @@ func (r *Registry) addPermissions(k *RegisteredKind, recorded bool) {
 			other = cmp.Or(other, r.reserved.relations[relation])
 		}
 		switch {
-		// The other call of addPermissions handles this permission, or it is listed twice.
+		// addPermissions runs once for recorded permissions and once for the others: the other run handles this one.
+		// Or the permission is listed twice.
 		case holds[permission] != recorded, r.relations[relation] == permission:
 		case other == "" || other == permission:
 			r.relations[relation] = permission
@@ -176,8 +177,8 @@ func (r *Registry) addPermissions(k *RegisteredKind, recorded bool) {
 	slices.Sort(k.Permissions)
 }
 
-// addParents links a kind to its parents and refuses a link that closes a cycle. If held is true, it only adds the
-// links that the status records. If held is false, it only adds the links that the status does not record.
+// addParents links a kind to its parents and refuses a link that closes a cycle. If recorded is true, it only adds
+// the links that the status records. If recorded is false, it only adds the links that the status does not record.
 func (r *Registry) addParents(k *RegisteredKind, recorded bool) {
 	var unknown []string
 	holds := stringSetOf(claimedRegistration(k.Resource).Parents)
@@ -187,7 +188,7 @@ func (r *Registry) addParents(k *RegisteredKind, recorded bool) {
 		switch {
 		case parent == nil:
 			unknown = append(unknown, typ)
-		// The other call of addParents handles this parent, or it is listed twice.
+		// As in addPermissions, the other run handles this parent, or the parent is listed twice.
 		case holds[typ] != recorded, slices.Contains(k.Parents, parent):
 		case r.isBelow(typ, k.Type, !recorded, map[string]bool{}):
 			k.cycle = true
@@ -199,7 +200,7 @@ func (r *Registry) addParents(k *RegisteredKind, recorded bool) {
 	}
 	if len(unknown) > 0 && !recorded {
 		r.addFinding(k.Resource, iamv1alpha1.ParentNotRegistered, "no ProtectedResource registers "+strings.Join(unknown, ", ")+
-			": bindings on objects and on the kind act, bindings on such a parent do not")
+			": bindings on objects and on the kind take effect, bindings on such a parent do not")
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func (v *Informer) Apply(ctx context.Context, c event.Change) error {
 	t, newer, ok := v.tableForChange(c)
 	if !ok {
-		return fault.Terminal(fmt.Errorf("apply change of %s: the view has no such kind", c.Key))
+		return fault.Terminal(fmt.Errorf("apply change of %s: the informer does not follow this kind", c.Key))
 	}
 	if !newer || v.cfg.Cluster != "" && v.cfg.Cluster != c.Key.Cluster {
 		return nil
@@ -49,7 +49,7 @@ func (v *Informer) ApplyAuthoritative(ctx context.Context, held, is event.Change
 	}
 	t, _, ok := v.tableForChange(is)
 	if !ok {
-		return fault.Terminal(fmt.Errorf("correct %s: the view has no such kind", is.Key))
+		return fault.Terminal(fmt.Errorf("correct %s: the informer does not follow this kind", is.Key))
 	}
 	return v.decodeAndStore(t, is, func() bool { return t.overrideStoredState(held, is) })
 }

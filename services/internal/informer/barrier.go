@@ -35,7 +35,7 @@ const (
 
 var (
 	// errBehind means that the stream holds messages that were not delivered to the informer.
-	errBehind = errors.New("the view has not read all of the stream")
+	errBehind = errors.New("the informer has not read the whole stream")
 	// errCutShort means that the informer has read messages that the stream no longer holds. The NATS server was
 	// restored from a backup or lost unsynced writes. New messages will reuse these sequences.
 	errCutShort = errors.New("the stream of changes has lost its end")
@@ -143,13 +143,13 @@ func (v *Informer) checkCaughtUpLoop(ctx context.Context) error {
 		if err == nil && (before.isBeyondEnd(stream, stream.State.LastSeq) || !v.isRecentlySynced()) {
 			err = v.AwaitCaughtUp(ctx)
 		}
-		// AwaitCaughtUp proved the loss with a write. A server that lost contact with its cluster accepts no write, so it
-		// cannot cause this error.
+		// errCutShort is certain: AwaitCaughtUp published a message before it compared. A server that lost contact with
+		// its cluster cannot cause this error, because it accepts no message.
 		if errors.Is(err, errCutShort) {
 			return err
 		}
 		if err != nil {
-			v.cfg.Log.DebugContext(ctx, "the view may be old", slog.Any("error", err))
+			v.cfg.Log.DebugContext(ctx, "the informer may be out of date", slog.Any("error", err))
 		}
 		if stuck++; !errors.Is(err, errBehind) || v.brought.Load() != brought {
 			stuck = 0

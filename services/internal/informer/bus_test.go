@@ -113,11 +113,11 @@ func (b *testStreams) raw(subject, data string) {
 // mark publishes a snapshot marker: up to a sequence, the stream holds count objects of a kind.
 func (b *testStreams) mark(kind kinds.Kind, count int, upTo uint64, edit ...func(*eventv1.SnapshotMarker)) {
 	b.t.Helper()
-	incarnation, err := b.StreamID(b.t.Context())
+	streamID, err := b.StreamID(b.t.Context())
 	b.must(err)
 	m := &eventv1.SnapshotMarker{
 		Cluster: "c", Group: kind.Group, Resource: kind.Resource, Epoch: "e", Count: int64(count),
-		Stream: incarnation, LastSequence: upTo, Served: true,
+		Stream: streamID, LastSequence: upTo, Served: true,
 	}
 	for _, f := range edit {
 		f(m)

@@ -106,7 +106,7 @@ func (v *Informer) applyMessage(ctx context.Context, msg jetstream.Msg, meta *je
 	}
 	err := v.decodeAndApply(ctx, msg)
 	if err != nil && !fault.IsTerminal(err) {
-		v.cfg.Log.WarnContext(ctx, "the view waits for a change that it cannot take in; trying again",
+		v.cfg.Log.WarnContext(ctx, "the informer cannot store a change; trying again",
 			slog.String("subject", msg.Subject()), slog.Any("error", err))
 		defer v.setBlockingErr(nil)
 	}
@@ -119,7 +119,7 @@ func (v *Informer) applyMessage(ctx context.Context, msg jetstream.Msg, meta *je
 		err = v.decodeAndApply(ctx, msg)
 	}
 	if err != nil {
-		v.cfg.Log.DebugContext(ctx, "unusable message skipped by the view", slog.String("subject", msg.Subject()), slog.Any("error", err))
+		v.cfg.Log.DebugContext(ctx, "the informer skipped an unusable message", slog.String("subject", msg.Subject()), slog.Any("error", err))
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (v *Informer) finishLoad(ctx context.Context, stream *jetstream.StreamInfo,
 	v.streamID, v.read, v.loading = topology.StreamID(stream), stream.TimeStamp, false
 	v.syncedAt = then
 	v.mu.Unlock()
-	v.cfg.Log.InfoContext(ctx, "view loaded", slog.Uint64("sequence", v.position))
+	v.cfg.Log.InfoContext(ctx, "informer loaded", slog.Uint64("sequence", v.position))
 	if again {
 		for _, f := range v.onReload {
 			f()
@@ -236,7 +236,8 @@ func (v *Informer) followMarkers(ctx context.Context, streamID string) error {
 	})
 }
 
-// recordMarkersLeft records that the feed has read all snapshot markers, once left is zero.
+// recordMarkersLeft receives the number of snapshot markers that the feed has not read. At zero it records that the
+// feed has read all.
 func (v *Informer) recordMarkersLeft(left uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -299,7 +300,7 @@ func (v *Informer) compareNewMarkerCounts(ctx context.Context) (targets []snapsh
 		settled := m.written.Before(v.read) && m.message.GetLastSequence() < v.changed || m.message.GetProblem() != "" || m.message.GetWithdrawn() ||
 			v.targeted[of] > m.message.GetLastSequence()
 		if size := t.countInSnapshot(of); !settled && size != m.message.GetCount() {
-			v.cfg.Log.InfoContext(ctx, "view differs from the snapshot in number; reading again", slog.String("snapshot", of.String()),
+			v.cfg.Log.InfoContext(ctx, "the informer holds another number of objects than the snapshot; reading again", slog.String("snapshot", of.String()),
 				slog.Int64("held", size), slog.Int64("counted", m.message.GetCount()))
 			return targets, errReplaced
 		}

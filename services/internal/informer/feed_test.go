@@ -115,7 +115,7 @@ func TestFeedRetriesLargeObject(t *testing.T) {
 	})
 	<-tried
 	<-tried
-	if err := f.IncompleteErr(); !errors.Is(err, informer.ErrIncomplete) || !strings.Contains(err.Error(), "cannot be taken in: read large object") ||
+	if err := f.IncompleteErr(); !errors.Is(err, informer.ErrIncomplete) || !strings.Contains(err.Error(), "cannot be stored: read large object") ||
 		!strings.Contains(err.Error(), "the API server is away") {
 		t.Errorf("while an object cannot be read it says %v", err)
 	}

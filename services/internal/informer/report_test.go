@@ -20,7 +20,7 @@ func TestInformerLogsIncompleteViewOnce(t *testing.T) {
 			<-time.After(after)
 			cancel()
 			synctest.Wait()
-			if got := strings.Count(log.String(), "the view is incomplete"); got != want {
+			if got := strings.Count(log.String(), "the informer is incomplete"); got != want {
 				t.Errorf("got %d lines after %s, want %d:\n%s", got, after, want, log.String())
 			}
 		})

@@ -36,9 +36,9 @@ func (v *Informer) ContentDigest() (digest uint64) {
 	return digest
 }
 
-// AwaitRevision waits until the informer has read up to a sequence of the stream that was created at began (see
-// [topology.ParseRevision]). A stream that was created later satisfies every earlier revision. AwaitRevision waits at
-// most verifyInterval plus catchUpTimeout. The error wraps [ErrIncomplete].
+// AwaitRevision waits until the informer has read up to a sequence of the stream that was created at
+// streamCreated (see [topology.ParseRevision]). A stream that was created later satisfies every earlier revision.
+// AwaitRevision waits at most verifyInterval plus catchUpTimeout. The error wraps [ErrIncomplete].
 func (v *Informer) AwaitRevision(ctx context.Context, sequence uint64, streamCreated time.Time) error {
 	waiting, cancel := context.WithTimeout(ctx, verifyInterval+catchUpTimeout)
 	defer cancel()

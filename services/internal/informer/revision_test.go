@@ -29,11 +29,11 @@ func TestAwaitRevisionWaitsForSequence(t *testing.T) {
 	f := b.feed()
 	b.mark(kinds.Stores(), 0, 0)
 	f.await(t, "")
-	incarnation, err := b.StreamID(t.Context())
+	streamID, err := b.StreamID(t.Context())
 	b.must(err)
 	for i := range 20 {
 		at := b.put(change(fmt.Sprint("s", i), 1))
-		if err := f.awaited(t, topology.FormatRevision(at, incarnation)); err != nil {
+		if err := f.awaited(t, topology.FormatRevision(at, streamID)); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok := f.stores.Get(change(fmt.Sprint("s", i), 1).Key); !ok {
@@ -44,7 +44,7 @@ func TestAwaitRevisionWaitsForSequence(t *testing.T) {
 		t.Errorf("its own revision: %v", err)
 	}
 	other := change("m", 1, func(c *event.Change) { c.Key.GroupResource = kinds.AuthorizationModels().GroupResource })
-	if err := f.awaited(t, topology.FormatRevision(b.put(other), incarnation)); err != nil {
+	if err := f.awaited(t, topology.FormatRevision(b.put(other), streamID)); err != nil {
 		t.Errorf("a state of a kind that the view does not follow: %v", err)
 	}
 }
@@ -55,9 +55,9 @@ func TestAwaitRevisionTimesOut(t *testing.T) {
 	f := b.feed()
 	b.mark(kinds.Stores(), 0, 0)
 	f.await(t, "")
-	incarnation, err := b.StreamID(t.Context())
+	streamID, err := b.StreamID(t.Context())
 	b.must(err)
-	if err := f.awaited(t, topology.FormatRevision(1<<40, incarnation)); !errors.Is(err, informer.ErrIncomplete) {
+	if err := f.awaited(t, topology.FormatRevision(1<<40, streamID)); !errors.Is(err, informer.ErrIncomplete) {
 		t.Errorf("a place behind the end: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

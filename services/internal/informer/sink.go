@@ -39,14 +39,14 @@ type knownVersion struct {
 	epoch        unique.Handle[string]
 	// sequence is the position of the change in the stream. Sequences of different loads cannot be compared.
 	sequence uint64
-	// load is the number of the load that last brought this state.
+	// load is the number of the last load of the stream that contained this state.
 	load uint32
-	// blank means that the current load has brought only an older state. So the callback has not received the known
+	// blank means that the current load has contained only an older state. So the callback has not received the known
 	// state since the load began.
 	blank bool
 }
 
-// loadedTombstone is a tombstone and the number of the load that brought it.
+// loadedTombstone is a tombstone and the number of the load that contained it.
 type loadedTombstone struct {
 	event.Change
 
@@ -61,11 +61,11 @@ func (m loadedTombstone) asOfLoad(load uint32) event.Change {
 	return m.Change
 }
 
-// RegisterForwarder adds a forwarder of one kind to the informer. take receives each change with the new state of the
-// object, or with nil if the object is deleted. All states that it received become invalid when the stream is read
+// RegisterForwarder adds a forwarder of one kind to the informer. onChange receives each change with the new state of
+// the object, or with nil if the object is deleted. All states that it received become invalid when the stream is read
 // again (see [Informer.OnReset]).
 //
-// take must be quick and must not call the informer. Call RegisterForwarder before [Informer.Run].
+// onChange must be quick and must not call the informer. Call RegisterForwarder before [Informer.Run].
 func RegisterForwarder[T any](v *Informer, kind kinds.Kind, onChange func(c event.Change, value *T)) *Forwarder[T] {
 	s := &Forwarder[T]{
 		mu: &v.mu, kind: kind.GroupResource, onChange: onChange, live: map[string]map[namespacedName]knownVersion{},
@@ -219,8 +219,8 @@ func (s *Forwarder[T]) removeVersion(k event.Key, was knownVersion) {
 	s.sum ^= digestState(was.toChange(k))
 }
 
-// addTombstoneForReplaced turns an object into a tombstone because another object, or a new epoch, replaced it by the
-// change by.
+// addTombstoneForReplaced turns an object into a tombstone. The change by replaced it: by is of another object, or of a
+// new epoch.
 func (s *Forwarder[T]) addTombstoneForReplaced(was knownVersion, by event.Change) {
 	gone := was.toChange(by.Key)
 	gone.Deleted, gone.ObservedAt, gone.PublishedAt = true, by.ObservedAt, by.PublishedAt
@@ -253,7 +253,7 @@ func (s *Forwarder[T]) overrideStoredState(held, is event.Change) bool { return 
 
 func (s *Forwarder[T]) beginLoad() { s.loads++ }
 
-// finishLoad removes live objects that the load did not bring.
+// finishLoad removes live objects that the load did not contain.
 func (s *Forwarder[T]) finishLoad() {
 	for cluster, all := range s.live {
 		for n, held := range all {

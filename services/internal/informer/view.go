@@ -32,9 +32,10 @@ import (
 )
 
 // ErrIncomplete is wrapped by the error of [Informer.IncompleteErr] while the informer is incomplete.
-var ErrIncomplete = errors.New("view is incomplete")
+var ErrIncomplete = errors.New("informer is incomplete")
 
-// Config configures an informer. JS and Log are required. Fetch is required if objects may be too large for NATS.
+// Config configures an informer. JS and Log are required. FetchLargeObject is required if objects may be too large for
+// NATS.
 type Config struct {
 	JS jetstream.JetStream
 	// Service is the name of the service that owns the informer.
@@ -79,7 +80,8 @@ type Informer struct {
 	brought atomic.Uint64
 	// syncedAt is the last time, by [bootclock.Now], at which the informer was known to hold the whole stream.
 	syncedAt time.Duration
-	// lastBarriers holds the last barrier of each cluster since the load began. beaten signals a new barrier.
+	// lastBarriers holds the last barrier of each cluster since the load began. barrierRead signals a new
+	// barrier.
 	lastBarriers map[string]clusterBarrier
 	// halts holds the reasons of the halts that were not resumed, by their digests. A reload keeps them.
 	halts       map[string]string
@@ -181,7 +183,7 @@ func (v *Informer) IncompleteErr() error {
 	defer v.mu.RUnlock()
 	err := v.checkSnapshotsComplete()
 	if err != nil && v.blockedBy != nil {
-		err = fmt.Errorf("%w; the next change cannot be taken in: %w", err, v.blockedBy)
+		err = fmt.Errorf("%w; the next change cannot be stored: %w", err, v.blockedBy)
 	}
 	return err
 }
@@ -295,7 +297,8 @@ const (
 	reloadDelay = 250 * time.Millisecond
 	// expireInterval is the time between two removals of expired tombstones.
 	expireInterval = time.Minute
-	// reportAfter is the time after which an incomplete view is logged. reportInterval is the time between two checks.
+	// reportAfter is the time after which an incomplete informer is logged. reportInterval is the time between two
+	// checks.
 	reportAfter, reportInterval = 10 * time.Second, time.Second
 )
 
@@ -314,7 +317,7 @@ func (v *Informer) Run(ctx context.Context) error {
 		}
 		// A replaced stream is read again without a warning.
 		if ctx.Err() == nil && !errors.Is(err, errReplaced) && err.Error() != logged {
-			v.cfg.Log.WarnContext(ctx, "feed of the view interrupted; reading again", slog.Any("error", err))
+			v.cfg.Log.WarnContext(ctx, "informer interrupted; reading the stream again", slog.Any("error", err))
 			logged = err.Error()
 		}
 		backoff.Sleep(ctx, reloadDelay)
@@ -322,20 +325,20 @@ func (v *Informer) Run(ctx context.Context) error {
 	return nil
 }
 
-// reportIncompleteLoop logs until ctx ends: once when the view has been incomplete for reportAfter, and once when it is
-// complete again.
+// reportIncompleteLoop logs until ctx ends: once when the informer has been incomplete for reportAfter, and once when
+// it is complete again.
 func (v *Informer) reportIncompleteLoop(ctx context.Context) {
 	complete, reported := time.Now(), false
 	for backoff.Sleep(ctx, reportInterval) {
 		err := v.IncompleteErr()
 		switch {
 		case err == nil && reported:
-			v.cfg.Log.InfoContext(ctx, "the view is complete again", slog.Duration("after", time.Since(complete)))
+			v.cfg.Log.InfoContext(ctx, "the informer is complete again", slog.Duration("after", time.Since(complete)))
 			complete, reported = time.Now(), false
 		case err == nil:
 			complete = time.Now()
 		case !reported && time.Since(complete) >= reportAfter:
-			v.cfg.Log.WarnContext(ctx, "the view is incomplete; the service grants nothing", slog.Any("error", err))
+			v.cfg.Log.WarnContext(ctx, "the informer is incomplete; the service grants nothing", slog.Any("error", err))
 			reported = true
 		}
 	}

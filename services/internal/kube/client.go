@@ -102,7 +102,7 @@ func (c *Client) Get(ctx context.Context, kind kinds.Kind, namespace, name strin
 	return now, nil
 }
 
-// ReadNewest reads obj again. If obj does not exist, Newest returns it as deleted.
+// ReadNewest reads obj again. If obj does not exist, ReadNewest returns it as deleted.
 func (c *Client) ReadNewest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error) {
 	now, err := c.Get(ctx, kind, obj.Key.Namespace, obj.Key.Name)
 	if errors.Is(err, ErrNotFound) {

@@ -42,7 +42,7 @@ var ErrNotLeader = errors.New("another replica may be the active one by now")
 // another replica.
 //
 // So the pinned replica also publishes a lease on the stream by compare-and-swap, and renews it. A lease is valid for
-// [topology.TakeoverBounds].Claim, counted from the moment before it is sent. A replica that replaces another
+// [topology.TakeoverBounds].LeaseLifetime, counted from the moment before it is sent. A replica that replaces another
 // replica's lease waits for this time before it writes, unless the other replica resigned.
 //
 // Every write to a backend checks [Elector.LeaseRemaining] as the last step before the request is sent.
@@ -97,8 +97,8 @@ func (e *Elector) LeaseRemaining() (time.Duration, error) {
 	return 0, ErrNotLeader
 }
 
-// Err returns an error if this replica is pinned but has had no valid lease for 10 s (doubtful). Such a replica blocks
-// the work of the service.
+// Err returns an error if this replica is pinned but has had no valid lease for maxTimeWithoutLease. Such a replica
+// blocks the work of the service.
 func (e *Elector) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,7 +107,7 @@ func (e *Elector) Err() error {
 		since = e.expiry
 	}
 	if d := bootclock.Since(since); e.pinID != "" && d > maxTimeWithoutLease {
-		return fmt.Errorf("not sure of its turn for %s", d.Round(time.Second))
+		return fmt.Errorf("the lease has not been confirmed for %s", d.Round(time.Second))
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (e *Elector) Run(ctx context.Context) {
 			err = e.RenewLease(ctx, term)
 		}
 		if err != nil {
-			e.log.DebugContext(ctx, "turn not seen to", slog.Any("error", err))
+			e.log.DebugContext(ctx, "lease neither read nor renewed", slog.Any("error", err))
 		}
 	}
 }

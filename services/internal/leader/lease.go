@@ -47,7 +47,7 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	}
 	sent := bootclock.Now()
 	lease, err := e.publishLease(ctx, e.id, last)
-	if isNewerLeaseErr(err) {
+	if topology.IsSequenceConflict(err) {
 		// The newest lease is not this replica's own, so the term is over. Otherwise the lease was stored and only the
 		// answer was lost.
 		if err = look(); err == nil && again && before != thisReplica {
@@ -74,16 +74,10 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	return nil
 }
 
-// isNewerLeaseErr reports whether NATS refused a lease because a newer lease exists.
-func isNewerLeaseErr(err error) bool {
-	refusal, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && (refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
-}
-
 func (e *Elector) publishLease(ctx context.Context, text string, last uint64) (*jetstream.PubAck, error) {
 	ack, err := e.js.Publish(ctx, topology.LeaseSubject(e.service), []byte(text), jetstream.WithExpectLastSequencePerSubject(last))
 	if err != nil {
-		return nil, fmt.Errorf("claim the turn: %w", err)
+		return nil, fmt.Errorf("publish the lease: %w", err)
 	}
 	return ack, nil
 }

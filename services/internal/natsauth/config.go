@@ -40,7 +40,7 @@ func ServerConfigWithNKeys(public map[string]string) ([]byte, error) {
 	logins, key := map[string]string{}, regexp.MustCompile(`^U[A-Z2-7]{55}$`)
 	for _, user := range UserNames() {
 		if !key.MatchString(public[user]) {
-			return nil, fmt.Errorf("%q is no public nkey for user %s of NATS", public[user], user)
+			return nil, fmt.Errorf("%q is not a public nkey of NATS user %s", public[user], user)
 		}
 		logins[user] = "nkey: " + public[user]
 	}

@@ -19,7 +19,9 @@ func Users() []ServiceUser {
 		users = append(users, consumerUser(service.Name))
 	}
 	for _, service := range topology.ReaderServices() {
-		users = append(users, readerUser(service.Name))
+		users = append(users, ServiceUser{
+			Service: service.Name, Publish: informerRights(service.Name), Deny: []SubjectRight{newDurableDenial(service.Name)},
+		})
 	}
 	return users
 }
@@ -60,10 +62,6 @@ func watcherUser() ServiceUser {
 		},
 		Deny: []SubjectRight{newDurableDenial("")},
 	}
-}
-
-func readerUser(service string) ServiceUser {
-	return ServiceUser{Service: service, Publish: informerRights(service), Deny: []SubjectRight{newDurableDenial(service)}}
 }
 
 // informerRights returns the rights that an informer needs.

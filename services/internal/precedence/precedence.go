@@ -1,5 +1,5 @@
-// Package precedence decides which of several objects owns a name if they all define it. A name is a definition of a
-// model, or a tuple. The package does no I/O.
+// Package precedence decides which of several objects owns a name that all of them define. A name stands for a type,
+// relation or condition of a model, or for a tuple. The package does no I/O.
 package precedence
 
 import (

@@ -55,7 +55,7 @@ func (p *Publisher) sendBarrier(ctx context.Context, cluster string, data []byte
 	switch {
 	case err == nil:
 		return ack.Sequence, nil
-	case isSequenceConflict(err):
+	case topology.IsSequenceConflict(err):
 		return 0, ErrUnexpectedBarrier
 	}
 	// The stream may have stored the barrier without an answer, and may lose it again.

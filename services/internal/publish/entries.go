@@ -27,7 +27,7 @@ const (
 func (p *Publisher) ReadAll(ctx context.Context, cluster string, r event.GroupResource, bodies bool) iter.Seq2[StoredMessage, error] {
 	return func(yield func(StoredMessage, error) bool) {
 		if err := p.readFiltered(ctx, topology.CurrentStatesFilter(cluster, r), bodies, yield); err != nil {
-			yield(StoredMessage{}, fmt.Errorf("read what %s holds of %s: %w", topology.Changes, r, err))
+			yield(StoredMessage{}, fmt.Errorf("read the messages of %s about %s: %w", topology.Changes, r, err))
 		}
 	}
 }
@@ -38,7 +38,7 @@ func (p *Publisher) ReadAllInNamespace(ctx context.Context, cluster string, r ev
 ) iter.Seq2[StoredMessage, error] {
 	return func(yield func(StoredMessage, error) bool) {
 		if err := p.readFiltered(ctx, topology.CurrentStatesFilterIn(cluster, r, namespace), bodies, yield); err != nil {
-			yield(StoredMessage{}, fmt.Errorf("read what %s holds of %s in %s: %w", topology.Changes, r, namespace, err))
+			yield(StoredMessage{}, fmt.Errorf("read the messages of %s about %s in %s: %w", topology.Changes, r, namespace, err))
 		}
 	}
 }

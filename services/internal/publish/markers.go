@@ -59,7 +59,7 @@ func (p *Publisher) DeleteMarker(ctx context.Context, cluster string, r event.Gr
 		return fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Sync, err))
 	}
 	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(topology.MarkerSubject(cluster, r))); err != nil {
-		return fault.Unavailable(fmt.Errorf("take back snapshot marker of %s: %w", r, err))
+		return fault.Unavailable(fmt.Errorf("delete snapshot marker of %s: %w", r, err))
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (p *Publisher) PurgeTargetKind(ctx context.Context, cluster string, of even
 		return 0, fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Changes, err))
 	}
 	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(topology.ChangesFilter(cluster, of))); err != nil {
-		return 0, fault.Unavailable(fmt.Errorf("take %s off the stream: %w", of, err))
+		return 0, fault.Unavailable(fmt.Errorf("remove %s from the stream: %w", of, err))
 	}
 	info, err := stream.Info(ctx)
 	if err != nil {

@@ -50,12 +50,12 @@ func TestLastMarkerReturnsMarkerUntilDeleted(t *testing.T) {
 
 func TestRecreatedStreamHasOtherID(t *testing.T) {
 	js := bus(t, 0)
-	before := incarnation(t, js)
+	before := streamIDOf(t, js)
 	if err := stream(t, js).Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if purged := incarnation(t, js); purged != before {
-		t.Errorf("a purge makes %s of incarnation %s", purged, before)
+	if purged := streamIDOf(t, js); purged != before {
+		t.Errorf("a purge makes %s with stream ID %s", purged, before)
 	}
 	if err := js.DeleteStream(t.Context(), topology.Changes); err != nil {
 		t.Fatal(err)
@@ -63,15 +63,15 @@ func TestRecreatedStreamHasOtherID(t *testing.T) {
 	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
-	if after := incarnation(t, js); after == before {
-		t.Errorf("incarnation is still %s", after)
+	if after := streamIDOf(t, js); after == before {
+		t.Errorf("the stream ID is still %s", after)
 	}
 	if _, err := time.Parse(time.RFC3339Nano, before); err != nil {
 		t.Error(err)
 	}
 }
 
-func incarnation(t *testing.T, js jetstream.JetStream) string {
+func streamIDOf(t *testing.T, js jetstream.JetStream) string {
 	t.Helper()
 	info, err := stream(t, js).Info(t.Context())
 	if err != nil {

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -85,7 +86,7 @@ func (p *Publisher) encodeMessage(subject string, c event.Change, opts Publicati
 func publishOptions(c event.Change, id string, expected uint64, opts PublicationOptions) []jetstream.PublishOpt {
 	conditions := []jetstream.PublishOpt{jetstream.WithMsgID(id), jetstream.WithExpectLastSequencePerSubject(expected)}
 	if c.Deleted {
-		conditions = append(conditions, jetstream.WithMsgTTL(opts.tombstoneTTL()))
+		conditions = append(conditions, jetstream.WithMsgTTL(cmp.Or(opts.TTL, topology.TombstoneTTL)))
 	}
 	return conditions
 }

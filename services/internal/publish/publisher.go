@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,8 +61,6 @@ type PublicationOptions struct {
 	TTL time.Duration
 }
 
-func (o PublicationOptions) tombstoneTTL() time.Duration { return cmp.Or(o.TTL, topology.TombstoneTTL) }
-
 // Ack describes the message that the subject now holds.
 type Ack struct {
 	Entry
@@ -71,8 +68,8 @@ type Ack struct {
 	Stale bool
 }
 
-// PublishChange stores c on the subject of its object. expected is the sequence of the message there if that message
-// has the UID and epoch of c; otherwise 0.
+// PublishChange stores c on the subject of its object. expectedSequence is the sequence of the message there if that
+// message has the UID and epoch of c; otherwise 0.
 //
 // If the subject holds another message, c replaces it only if c is newer; otherwise Ack.Stale is true and Ack
 // describes the stored message. If the stored message has another UID or epoch, PublishChange first stores its
@@ -114,7 +111,7 @@ func (p *Publisher) publishIfExpected(ctx context.Context, subject string, c eve
 			p.recordMessageWithoutBarrier(connection)
 			p.notifyAcknowledged(pub.Sequence)
 			return Ack{Entry: entryOf(c.Key, pub.Sequence, msg.Header)}, nil
-		case !isSequenceConflict(err):
+		case !topology.IsSequenceConflict(err):
 			return Ack{}, fault.Unavailable(fmt.Errorf("publish %s: %w", c.Key, err))
 		case opts.Force:
 			return Ack{}, fault.Unavailable(fmt.Errorf("publish %s: %w", c.Key, ErrMessageReplaced))
@@ -159,14 +156,3 @@ func isStoredNewEnough(c event.Change, stored StoredMessage, err error, opts Pub
 }
 
 func uniqueMessageID(c event.Change) string { return c.DeduplicationID() + "/" + nuid.Next() }
-
-// isSequenceConflict reports whether an expected sequence was wrong. A replicated stream returns a second error code
-// while another message on the subject is being stored.
-func isSequenceConflict(err error) bool {
-	apiErr, ok := errors.AsType[*jetstream.APIError](err)
-	if !ok {
-		return false
-	}
-	const wrongLastSequenceConstant = 10164
-	return apiErr.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || apiErr.ErrorCode == wrongLastSequenceConstant
-}

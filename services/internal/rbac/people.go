@@ -50,7 +50,7 @@ func UserRoles() []UserRole {
 		{"entail-edit", "edit", rightsOnKinds("A service registers its part of a policy. A policy alone gives no access.", write,
 			[]event.GroupResource{documents})},
 		{"entail-admin", "admin", rightsOnKinds(
-			"Users that bind roles may also write rules. implied-role checks that they could bind the implied roles.", write,
+			"A user with this right may write rules. Admission checks that the user may bind the implied roles.", write,
 			[]event.GroupResource{rules})},
 		{"entail-stores", "", append(rightsOnKinds(
 			"Tuples can give any access that a store decides. Bind this role only to users that you trust with every store.",
@@ -81,7 +81,7 @@ func UserRoles() []UserRole {
 			pathRight("Operators read the progress of all services, and dead letters.", "get", "/entail/status", "/entail/deadletters"),
 			pathRight("Operators discard dead letters.", "delete", "/entail/deadletters"),
 			pathRight("Operators make services process an object again.", "post", "/entail/replay"),
-			pathRight("Operators let services go on after forged messages were found.", "post", "/entail/bus/resume"),
+			pathRight("Operators resume services that were halted because of forged messages.", "post", "/entail/bus/resume"),
 		}},
 	}
 }

@@ -26,15 +26,13 @@ const (
 type outbox struct {
 	js  jetstream.JetStream
 	log *slog.Logger
-	// parallel bounds the messages in flight. With 1, the messages stay in order.
-	parallel int
 	// mayPublish reports whether publishing is allowed now.
 	mayPublish func() bool
 	// sending is held while messages are in flight.
 	sending sync.Mutex
 
 	mu sync.Mutex
-	// waiting holds the unacknowledged messages by key. order holds their keys in the order of arrival.
+	// waiting holds the unacknowledged messages by subject. order holds their subjects in the order of arrival.
 	waiting map[string]*outgoingMessage
 	order   []string
 	// more signals that a message was added.
@@ -42,52 +40,42 @@ type outbox struct {
 }
 
 type outgoingMessage struct {
-	key, subject string
-	data         []byte
-	options      []jetstream.PublishOpt
+	subject string
+	data    []byte
+	options []jetstream.PublishOpt
 }
 
-func newOutbox(js jetstream.JetStream, log *slog.Logger, parallel int) *outbox {
-	return &outbox{
-		js: js, log: log, parallel: parallel, mayPublish: func() bool { return true },
-		waiting: map[string]*outgoingMessage{}, more: make(chan struct{}, 1),
-	}
+func newOutbox(js jetstream.JetStream, mayPublish func() bool, log *slog.Logger) *outbox {
+	return &outbox{js: js, log: log, mayPublish: mayPublish, waiting: map[string]*outgoingMessage{}, more: make(chan struct{}, 1)}
 }
 
-// putMessage adds m. It replaces a waiting message with the same key.
+// putMessage adds m. It replaces a waiting message with the same subject.
 func (o *outbox) putMessage(m *outgoingMessage) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.waiting[m.key] == nil {
-		o.order = append(o.order, m.key)
+	if o.waiting[m.subject] == nil {
+		o.order = append(o.order, m.subject)
 	}
-	o.waiting[m.key] = m
+	o.waiting[m.subject] = m
 	select {
 	case o.more <- struct{}{}:
 	default:
 	}
 }
 
-// hasKey reports whether a message with the key is waiting.
-func (o *outbox) hasKey(key string) bool {
+// waitingMessage returns the waiting message on a subject, or nil.
+func (o *outbox) waitingMessage(subject string) *outgoingMessage {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.waiting[key] != nil
-}
-
-// hasMessage reports whether m is still waiting.
-func (o *outbox) hasMessage(m *outgoingMessage) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.waiting[m.key] == m
+	return o.waiting[subject]
 }
 
 // removeMessage removes m, unless another message has replaced it.
 func (o *outbox) removeMessage(m *outgoingMessage) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.waiting[m.key] == m {
-		delete(o.waiting, m.key)
+	if o.waiting[m.subject] == m {
+		delete(o.waiting, m.subject)
 	}
 }
 
@@ -113,7 +101,7 @@ func (o *outbox) nextBatch() []*outgoingMessage {
 	}
 	o.order = o.order[seen-len(first):]
 	for i, m := range first {
-		o.order[i] = m.key
+		o.order[i] = m.subject
 	}
 	return first
 }
@@ -162,9 +150,9 @@ func (o *outbox) publishBatch(ctx context.Context, messages []*outgoingMessage) 
 	o.sending.Lock()
 	defer o.sending.Unlock()
 	var group errgroup.Group
-	group.SetLimit(o.parallel)
+	group.SetLimit(parallelResults)
 	for _, m := range messages {
-		if o.hasMessage(m) {
+		if o.waitingMessage(m.subject) == m {
 			group.Go(func() error { return o.publishOne(ctx, m) })
 		}
 	}

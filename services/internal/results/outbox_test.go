@@ -110,9 +110,9 @@ func TestOutboxPublishesNewestWaitingResult(t *testing.T) {
 
 func TestOutboxKeepsOrderAndDropsPublished(t *testing.T) {
 	const all = 3*batch + 10
-	o := newOutbox(nil, nil, 1)
+	o := newOutbox(nil, always, nil)
 	for i := range all {
-		o.putMessage(&outgoingMessage{key: fmt.Sprint(i)})
+		o.putMessage(&outgoingMessage{subject: fmt.Sprint(i)})
 	}
 	first := o.nextBatch()
 	for i, m := range first {
@@ -148,7 +148,7 @@ func numbers(from, to int) (all []string) {
 
 func keysOf(messages []*outgoingMessage) (keys []string) {
 	for _, m := range messages {
-		keys = append(keys, m.key)
+		keys = append(keys, m.subject)
 	}
 	return keys
 }

@@ -18,8 +18,8 @@ import (
 // enough.
 const maxSkip = 64
 
-// Run publishes until ctx ends. If the stream has lost results, Run calls Forget and then lost. The callback must
-// report all results again.
+// Run publishes until ctx ends. If the stream has lost results, Run calls ResetReports and then onLost. The callback
+// must report all results again.
 func (p *Publisher) Run(ctx context.Context, onLost func()) {
 	var publishing sync.WaitGroup
 	publishing.Go(func() { p.outbox.runOutbox(ctx) })
@@ -28,7 +28,7 @@ func (p *Publisher) Run(ctx context.Context, onLost func()) {
 		if !p.detectLostResults(ctx) {
 			continue
 		}
-		p.log.WarnContext(ctx, "results are lost; saying all of them again")
+		p.log.WarnContext(ctx, "results are lost; all of them are published again")
 		p.ResetReports()
 		onLost()
 	}
@@ -58,7 +58,8 @@ func (p *Publisher) detectLostResults(ctx context.Context) bool {
 	defer cancel()
 	stream, err := p.js.Stream(ctx, topology.Results)
 	if err == nil {
-		if p.recordStreamID(topology.StreamID(stream.CachedInfo())) {
+		before := p.streamID
+		if p.streamID = topology.StreamID(stream.CachedInfo()); before != "" && before != p.streamID {
 			return true
 		}
 		_, err = stream.GetLastMsgForSubject(ctx, topology.ResultSubject(p.service, key))
@@ -77,15 +78,8 @@ func (p *Publisher) detectLostResults(ctx context.Context) bool {
 	return twice
 }
 
-// recordStreamID stores the stream ID and reports whether it changed.
-func (p *Publisher) recordStreamID(streamID string) bool {
-	before := p.streamID
-	p.streamID = streamID
-	return before != "" && before != streamID
-}
-
 // chooseProbeKey returns an object whose result must exist: the suspect, or a random object. It returns false if there
-// is none.
+// is none, or if the result is still waiting.
 func (p *Publisher) chooseProbeKey() (event.Key, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +89,7 @@ func (p *Publisher) chooseProbeKey() (event.Key, bool) {
 	skip := rand.N(max(1, min(len(p.reported), maxSkip)))
 	for key := range p.reported {
 		if skip == 0 {
-			return key, !p.outbox.hasKey(topology.ResultSubject(p.service, key))
+			return key, p.outbox.waitingMessage(topology.ResultSubject(p.service, key)) == nil
 		}
 		skip--
 	}

@@ -62,15 +62,13 @@ type Publisher struct {
 	suspect event.Key
 }
 
-// New returns the publisher of one service. [Publisher.Run] publishes only while may returns true, because a replica
-// that is no longer the leader would overwrite the results of the next leader.
+// New returns the publisher of one service. [Publisher.Run] publishes only while mayPublish returns true, because a
+// replica that is no longer the leader would overwrite the results of the next leader.
 func New(js jetstream.JetStream, service string, mayPublish func() bool, log *slog.Logger) *Publisher {
-	p := &Publisher{
-		js: js, service: service, log: log, outbox: newOutbox(js, log, parallelResults), interval: time.Second,
+	return &Publisher{
+		js: js, service: service, log: log, outbox: newOutbox(js, mayPublish, log), interval: time.Second,
 		reported: map[event.Key]uint64{}, seed: maphash.MakeSeed(),
 	}
-	p.outbox.mayPublish = mayPublish
-	return p
 }
 
 // reportedFields holds the fields that make two results different.
@@ -101,7 +99,7 @@ func (p *Publisher) Report(ctx context.Context, result Result) {
 		return
 	}
 	subject := topology.ResultSubject(p.service, c.Key)
-	p.outbox.putMessage(&outgoingMessage{key: subject, subject: subject, data: data, options: resultTTLOptions(c)})
+	p.outbox.putMessage(&outgoingMessage{subject: subject, data: data, options: resultTTLOptions(c)})
 }
 
 // resultTTLOptions returns a TTL option for the result of a deletion, and no option for other results.

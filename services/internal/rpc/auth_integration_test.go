@@ -186,7 +186,7 @@ func TestMissingReviewRightIsLogged(t *testing.T) {
 	if connect.CodeOf(err) != connect.CodeInternal {
 		t.Fatalf("got %v", err)
 	}
-	tr.log.mustHold(t, "a ClusterRole of this service must allow it")
+	tr.log.mustHold(t, "this service lacks the right")
 }
 
 func TestStreamIsAuthorizedByRequest(t *testing.T) {

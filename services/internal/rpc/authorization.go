@@ -53,7 +53,7 @@ func (a authorizationInterceptor) WrapStreamingHandler(next connect.StreamingHan
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		procedure := conn.Spec().Procedure
 		if conn.Spec().StreamType != connect.StreamTypeServer {
-			return deniedError("%s is a stream of requests, and no right can be asked for one", procedure)
+			return deniedError("%s is a stream of requests, and callers cannot be authorized for those", procedure)
 		}
 		check := func(request any) error { return a.checkAccess(ctx, procedure, request) }
 		return next(context.WithValue(ctx, reviewerKey{}, a.reviewer), authorizedConn{conn, check})

@@ -138,9 +138,9 @@ func TestCallRequiresAuthenticationAndAuthorization(t *testing.T) {
 		"another may not":               {store: "demo", authorization: "Bearer " + bobToken, code: connect.CodePermissionDenied, text: `user "bob" may not get`},
 		"nobody's token":                {store: "demo", authorization: "Bearer stolen", code: connect.CodeUnauthenticated, text: "does not accept this token"},
 		"a name that none can have":     {store: strings.Repeat("a", 254), authorization: "Bearer " + aliceToken, code: connect.CodeInvalidArgument, text: "name"},
-		"we may not review tokens":      {store: "demo", authorization: "Bearer " + aliceToken, tokens: http.StatusForbidden, code: connect.CodeInternal, text: "the server's log tells the cause", log: "reviewing a token: a ClusterRole of this service must allow it"},
-		"we are not known":              {store: "demo", authorization: "Bearer " + aliceToken, tokens: http.StatusUnauthorized, code: connect.CodeInternal, text: "the server's log tells the cause", log: "reviewing a token: the API server does not know this service"},
-		"we may not review rights":      {store: "demo", authorization: "Bearer " + aliceToken, rights: http.StatusForbidden, code: connect.CodeInternal, text: "the server's log tells the cause", log: "reviewing a right: a ClusterRole of this service must allow it"},
+		"we may not review tokens":      {store: "demo", authorization: "Bearer " + aliceToken, tokens: http.StatusForbidden, code: connect.CodeInternal, text: "the server's log tells the cause", log: "reviewing a token: this service lacks the right"},
+		"we are not known":              {store: "demo", authorization: "Bearer " + aliceToken, tokens: http.StatusUnauthorized, code: connect.CodeInternal, text: "the server's log tells the cause", log: "reviewing a token: the API server does not accept the credentials"},
+		"we may not review rights":      {store: "demo", authorization: "Bearer " + aliceToken, rights: http.StatusForbidden, code: connect.CodeInternal, text: "the server's log tells the cause", log: "reviewing a right: this service lacks the right"},
 		"tokens cannot be reviewed now": {store: "demo", authorization: "Bearer " + aliceToken, tokens: http.StatusInternalServerError, code: connect.CodeUnavailable, text: "is not reachable; try again", log: "reviewing a token"},
 		"rights cannot be reviewed now": {store: "demo", authorization: "Bearer " + aliceToken, rights: http.StatusInternalServerError, code: connect.CodeUnavailable, text: "is not reachable; try again", log: "reviewing a right"},
 	} {

@@ -24,7 +24,7 @@ type interceptorChain struct {
 func newInterceptorChain(cfg Config) (*interceptorChain, error) {
 	validator, err := protovalidate.New()
 	if err != nil {
-		return nil, fmt.Errorf("making a validator of requests: %w", err)
+		return nil, fmt.Errorf("creating the validator of requests: %w", err)
 	}
 	c := &interceptorChain{validate: validate.NewInterceptor(validate.WithValidator(validator))}
 	if c.edge, err = newBoundaryInterceptor(cfg.Log, cfg.Metrics); err != nil {
@@ -43,15 +43,9 @@ func newInterceptorChain(cfg Config) (*interceptorChain, error) {
 		otelconnect.WithoutMetrics(), otelconnect.WithoutServerPeerAttributes(),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("making the tracer of calls: %w", err)
+		return nil, fmt.Errorf("creating the tracer of calls: %w", err)
 	}
 	return c, nil
-}
-
-// publicHandlerOptions returns the options of health and reflection, which need no authentication because their
-// content is public.
-func (c *interceptorChain) publicHandlerOptions() []connect.HandlerOption {
-	return []connect.HandlerOption{connect.WithReadMaxBytes(maxBody), boundedGzip(), connect.WithInterceptors(c.edge)}
 }
 
 func (c *interceptorChain) handlerOptions(h Handler) []connect.HandlerOption {

@@ -30,7 +30,7 @@ func InvalidError(format string, args ...any) error {
 
 // IncompleteError returns an error for the caller: the informer cannot answer yet. It returns nil if missing is nil:
 //
-//	if err := rpc.IncompleteError(view.IncompleteErr()); err != nil { return nil, err }
+//	if err := rpc.IncompleteError(informer.IncompleteErr()); err != nil { return nil, err }
 func IncompleteError(missing error) error {
 	if missing == nil {
 		return nil
@@ -39,7 +39,7 @@ func IncompleteError(missing error) error {
 }
 
 // callerError returns the error for the caller. It keeps an error that was made for the caller, unless the error came
-// from another server. told reports whether the caller receives the cause.
+// from another server. containsCause reports whether the error for the caller contains the cause.
 func callerError(ctx context.Context, err error) (failure *connect.Error, containsCause bool) {
 	made, ok := errors.AsType[*connect.Error](err)
 	switch {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
 	"connectrpc.com/grpcreflect"
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,7 +19,8 @@ func (s *Server) mountProbes(metrics *prometheus.Registry) {
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeProbeResponse(w, nil) })
 	s.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeProbeResponse(w, s.checkReadiness()) })
 	s.mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{ErrorLog: s.http.ErrorLog}))
-	public := s.chain.publicHandlerOptions()
+	// Health and reflection need no authentication, because their content is public.
+	public := []connect.HandlerOption{connect.WithReadMaxBytes(maxBody), boundedGzip(), connect.WithInterceptors(s.chain.edge)}
 	s.mux.Handle(grpchealth.NewHandler(healthChecker{s}, public...))
 	reflector := grpcreflect.NewReflector(grpcreflect.NamerFunc(s.serviceNames))
 	s.mux.Handle(grpcreflect.NewHandlerV1(reflector, public...))

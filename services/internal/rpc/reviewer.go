@@ -43,11 +43,11 @@ func newAccessReviewer(cfg *rest.Config) (*accessReviewer, error) {
 	cfg.QPS = -1 // The caches and the API server bound the rate.
 	authentication, err := authenticationclient.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for token reviews: %w", err)
+		return nil, fmt.Errorf("creating a client for token reviews: %w", err)
 	}
 	authorization, err := authorizationclient.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for access reviews: %w", err)
+		return nil, fmt.Errorf("creating a client for access reviews: %w", err)
 	}
 	return &accessReviewer{
 		tokens: authentication.TokenReviews(), rights: authorization.SubjectAccessReviews(),
@@ -89,9 +89,9 @@ func cachedReview[T any](ctx context.Context, r *accessReviewer, key any, ask fu
 func reviewError(what string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("reviewing a %s: a ClusterRole of this service must allow it, as its own in deploy/base does: %w", what, err)
+		return fmt.Errorf("reviewing a %s: this service lacks the right; apply its ClusterRole in deploy/base: %w", what, err)
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("reviewing a %s: the API server does not know this service by the credentials of its kubeconfig or pod: %w", what, err)
+		return fmt.Errorf("reviewing a %s: the API server does not accept the credentials of this service's kubeconfig or pod: %w", what, err)
 	}
 	return fault.Unavailable(fmt.Errorf("reviewing a %s: %w", what, err))
 }

@@ -25,7 +25,7 @@ func OpenPageToken(r PageTokenRequest, more ...string) (token string, seal func(
 	of := listHash(r, more) + tokenSeparator
 	token, ours := strings.CutPrefix(r.GetPageToken(), of)
 	if r.GetPageToken() != "" && !ours {
-		return "", nil, InvalidError("the page token is of another list or filter: begin without one")
+		return "", nil, InvalidError("the page token belongs to another list or filter: begin without a token")
 	}
 	return token, func(next string) string {
 		if next == "" {

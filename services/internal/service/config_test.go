@@ -99,7 +99,7 @@ func TestValidateExplainsInvalidSettings(t *testing.T) {
 		"no such kubeconfig":       {func(c *Config) { c.Kube.Kubeconfig = "/nowhere/config" }, "--kubeconfig: open /nowhere/config"},
 		"listen on a word":         {func(c *Config) { c.RPC.Listen = "8080" }, "--listen \"8080\": use HOST:PORT"},
 		"unknown authentication":   {func(c *Config) { c.RPC.Auth = "basic" }, `--auth: authentication "basic" is unknown`},
-		"certificate without key":  {func(c *Config) { c.RPC.TLS.Certificate = "/nowhere" }, "--tls-cert and --tls-key need one another"},
+		"certificate without key":  {func(c *Config) { c.RPC.TLS.Certificate = "/nowhere" }, "--tls-cert and --tls-key belong together"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

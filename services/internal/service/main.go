@@ -55,7 +55,10 @@ func (p serviceProgram) main(args []string, run func(context.Context) error) int
 	p.flags.SortFlags = false
 	p.flags.Usage = func() {}
 	showVersion := p.flags.Bool("version", false, "print version and commit and exit")
-	err := errors.Join(p.flags.Parse(args), p.rejectArguments())
+	err := p.flags.Parse(args)
+	if err == nil && p.flags.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q: there are only flags", p.flags.Arg(0))
+	}
 	if errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintf(p.out, usage, p.name, flagVariable("nats-url"), p.flags.FlagUsages())
 		return 0
@@ -81,13 +84,6 @@ func (p serviceProgram) main(args []string, run func(context.Context) error) int
 		return exitFailed
 	}
 	return 0
-}
-
-func (p serviceProgram) rejectArguments() error {
-	if p.flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q: there are only flags", p.flags.Arg(0))
-	}
-	return nil
 }
 
 // setFlagsFromEnv sets the flags that are not on the command line. An empty variable counts as unset.

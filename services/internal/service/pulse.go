@@ -23,8 +23,8 @@ const (
 	// pulseInterval is the time between two requests to JetStream. pulseTimeout bounds one request.
 	pulseInterval = time.Second
 	pulseTimeout  = 2 * time.Second
-	// maxSilence bounds the time without an answer before the service connects to another server. probation is the time
-	// in which that server must answer.
+	// maxSilence bounds the time without an answer before the service connects to another server. reconnectTimeout is
+	// the time in which that server must answer.
 	maxSilence       = 5 * time.Second
 	reconnectTimeout = pulseInterval + pulseTimeout
 	// clusterUnavailable is the error code of a JetStream server without a cluster leader.
@@ -42,10 +42,6 @@ type jetStreamProbe struct {
 	// heard is the time of the last answer, in nanoseconds since begun.
 	heard atomic.Int64
 	begun time.Time
-}
-
-func newJetStreamProbe(conn *nats.Conn, js jetstream.JetStream, service string, log *slog.Logger) *jetStreamProbe {
-	return &jetStreamProbe{conn: conn, js: js, service: service, log: log, begun: time.Now()}
 }
 
 // Run checks JetStream until ctx ends.

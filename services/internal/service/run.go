@@ -129,12 +129,12 @@ func (p *serviceRun) startService(ctx context.Context, fail func(error)) error {
 	}
 	p.rt.NATS, p.rt.JS = p.bus.conn, p.bus.js
 	if p.app, err = p.build(ctx, p.rt); err != nil {
-		return fmt.Errorf("building the service: %w", err)
+		return fmt.Errorf("creating the service: %w", err)
 	}
 	if err := p.server.Mount(p.app.Handlers...); err != nil {
 		return err
 	}
-	pulse := newJetStreamProbe(p.bus.conn, p.bus.js, p.rt.Name, p.rt.Log)
+	pulse := &jetStreamProbe{conn: p.bus.conn, js: p.bus.js, service: p.rt.Name, log: p.rt.Log, begun: time.Now()}
 	p.tasks = startTasks(ctx, fail, append(p.app.Tasks, pulse.Run)...)
 	checks := append([]ReadinessCheck{newNATSConnectedCheck(p.bus.conn), pulse.readinessCheck()}, p.app.Ready...)
 	p.ready.checks.Store(&checks)

@@ -125,13 +125,13 @@ func TestFailingTaskEndsService(t *testing.T) {
 		build BuildFunc
 		want  string
 	}{
-		"build": {func(context.Context, *Runtime) (App, error) { return App{}, broken }, "building the service: broken"},
+		"build": {func(context.Context, *Runtime) (App, error) { return App{}, broken }, "creating the service: broken"},
 		"task, told once": {func(context.Context, *Runtime) (App, error) {
 			return App{Tasks: []func(context.Context) error{waitingTask, func(context.Context) error { return broken }}}, nil
 		}, "broken"},
 		"task that just ends": {func(context.Context, *Runtime) (App, error) {
 			return App{Tasks: []func(context.Context) error{func(context.Context) error { return nil }}}, nil
-		}, "a task ended though nothing told it to"},
+		}, "a task ended before it was stopped"},
 		"handler": {func(context.Context, *Runtime) (App, error) {
 			return App{Handlers: []rpc.Handler{rpc.NewHandler[storev1connect.StoreServiceHandler](
 				storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler, &slowStoreService{}, nil)}}, nil

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var errEarly = errors.New("a task ended though nothing told it to")
+var errEarly = errors.New("a task ended before it was stopped")
 
 // taskGroup holds tasks that run together until stopTasks is called. The end of the context with which they were
 // started does not stop them.

@@ -50,7 +50,7 @@ func newTracerProvider(ctx context.Context, name string) (trace.TracerProvider, 
 	if isOTLPConfigured(os.Getenv) {
 		exporter, err := otlptracehttp.New(ctx)
 		if err != nil {
-			return nil, nothing, fmt.Errorf("making the exporter of traces: %w", err)
+			return nil, nothing, fmt.Errorf("creating the exporter of traces: %w", err)
 		}
 		options = append(options, sdktrace.WithBatcher(exporter))
 	}

@@ -21,7 +21,8 @@ const (
 
 // Validate returns all errors in the settings, each with its remedy.
 func (c Config) Validate() error {
-	return errors.Join(c.validateBounds(), c.NATS.validateNATS(), c.Kube.validateKube(), c.RPC.validateRPC(c.Embed.Listener != nil))
+	return errors.Join(c.validateBounds(), c.NATS.validateNATS(), checkFileReadable("kubeconfig", c.Kube.Kubeconfig),
+		c.RPC.validateRPC(c.Embed.Listener != nil))
 }
 
 func (c Config) validateBounds() error {
@@ -59,7 +60,7 @@ func (n NATSConfig) validateNATS() error {
 		errs = append(errs, errors.New("NATS credentials of several kinds: use one of --nats-creds, --nats-nkey, --nats-user, --nats-token-file"))
 	}
 	if (n.User == "") != (n.PasswordFile == "") {
-		errs = append(errs, errors.New("--nats-user and --nats-password-file need one another: give both or none"))
+		errs = append(errs, errors.New("--nats-user and --nats-password-file belong together: give both or none"))
 	}
 	for flag, file := range map[string]string{
 		"nats-creds": n.CredsFile, "nats-nkey": n.NKeyFile, "nats-password-file": n.PasswordFile,
@@ -78,8 +79,6 @@ func isNATSScheme(scheme string) bool {
 	return false
 }
 
-func (k KubeConfig) validateKube() error { return checkFileReadable("kubeconfig", k.Kubeconfig) }
-
 func (r RPCConfig) validateRPC(listening bool) error {
 	var errs []error
 	if _, _, err := net.SplitHostPort(r.Listen); err != nil && !listening {
@@ -89,7 +88,7 @@ func (r RPCConfig) validateRPC(listening bool) error {
 		errs = append(errs, fmt.Errorf("--auth: %w", err))
 	}
 	if (r.TLS.Certificate == "") != (r.TLS.Key == "") {
-		errs = append(errs, errors.New("--tls-cert and --tls-key need one another: give both or none"))
+		errs = append(errs, errors.New("--tls-cert and --tls-key belong together: give both or none"))
 	}
 	return errors.Join(append(errs, checkFileReadable("tls-cert", r.TLS.Certificate), checkFileReadable("tls-key", r.TLS.Key))...)
 }

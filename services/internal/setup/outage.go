@@ -36,7 +36,7 @@ func (o Outage) WaitForStatusRateLimit(ctx context.Context) error { return o.wai
 
 // Message describes the outage for the status of an object.
 func (o Outage) Message() string {
-	message := fmt.Sprintf("OpenFGA has given no answer since %s, and is asked again", o.Since.UTC().Format(time.RFC3339))
+	message := fmt.Sprintf("OpenFGA has not answered since %s; the service tries again", o.Since.UTC().Format(time.RFC3339))
 	if o.Err != nil {
 		message += ": " + o.Err.Error()
 	}
@@ -103,7 +103,7 @@ func (o *OutageReporter[K]) Run(ctx context.Context) error {
 		}
 		for key, why := range o.dueOutages() {
 			if err := o.write(ctx, key, why); err != nil {
-				o.log.DebugContext(ctx, "outage not written", slog.Any("key", key), slog.Any("error", err))
+				o.log.DebugContext(ctx, "outage not reported in the status", slog.Any("key", key), slog.Any("error", err))
 				continue
 			}
 			o.recordStatusWrite(key)
@@ -111,7 +111,7 @@ func (o *OutageReporter[K]) Run(ctx context.Context) error {
 	}
 }
 
-// dueOutages lists the keys that have waited for at least 3 s (patience) and were not written within that time.
+// dueOutages lists the keys that have waited for at least outageGracePeriod and were not written within that time.
 func (o *OutageReporter[K]) dueOutages() map[K]Outage {
 	o.mu.Lock()
 	defer o.mu.Unlock()

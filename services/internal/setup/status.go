@@ -90,7 +90,7 @@ func (w *StatusWriter) RefreshAsStale(ctx context.Context, kind kinds.Kind, obj 
 		return err
 	}
 	if err := w.view.ApplyAuthoritative(ctx, obj, now); err != nil {
-		return fmt.Errorf("taking in %s: %w", obj.Key, err)
+		return fmt.Errorf("storing %s: %w", obj.Key, err)
 	}
 	return fmt.Errorf("%s: %w", obj.Key, reconcile.ErrStale)
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/barrier"
 	"github.com/entail-dev/entail/services/internal/publish"
 )
@@ -71,10 +72,7 @@ func WriteBarriers(t testing.TB, js jetstream.JetStream, cluster string) {
 	writing.Go(func() {
 		for ctx.Err() == nil {
 			_ = barriers.Write(ctx, 0) // An error is ignored: another barrier follows soon.
-			select {
-			case <-ctx.Done():
-			case <-time.After(barrierInterval):
-			}
+			backoff.Sleep(ctx, barrierInterval)
 		}
 	})
 	t.Cleanup(func() { cancel(); writing.Wait() })

@@ -47,7 +47,7 @@ func NewEnv(t testing.TB) *Env {
 	return b
 }
 
-// AwaitNoCalls waits until no call was made for 0.4 s (calm).
+// AwaitNoCalls waits until no call was made for quietPeriod.
 func (b *Env) AwaitNoCalls() {
 	b.T.Helper()
 	state := func() string { return fmt.Sprint(b.OpenFGA.CallsByOp(), b.Kube.WritesByOp()) }

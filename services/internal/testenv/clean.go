@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
@@ -43,10 +43,8 @@ func removeLeftovers(ctx context.Context, objects dynamic.Interface) error {
 			if left == 0 {
 				break
 			}
-			select {
-			case <-ctx.Done():
+			if !backoff.Sleep(ctx, poll) {
 				return fmt.Errorf("cleaning %s: %d objects left: %w", r.Resource, left, ctx.Err())
-			case <-time.After(poll):
 			}
 		}
 	}

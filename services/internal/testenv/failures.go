@@ -11,8 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/entail-dev/entail/services/internal/fault"
 )
 
 var errCut = errors.New("the connection is cut on purpose")
@@ -43,11 +41,6 @@ func statusFault(answer apierrors.APIStatus) error {
 	return errors.Join(err, InjectedResponseError(int(status.Code), string(body)))
 }
 
-func openFGAErrors() injectedErrors {
-	cut := []error{fault.Unavailable(errCut)}
-	return injectedErrors{before: cut, after: cut}
-}
-
 func openSearchErrors() injectedErrors {
 	return injectedErrors{
 		before: []error{
@@ -71,12 +64,6 @@ type failureInjector struct {
 	count  atomic.Int32
 	mu     sync.Mutex
 	random *rand.Rand
-}
-
-// injectInto makes the calls of traffic fail.
-func (f *failureInjector) injectInto(traffic *Traffic, m injectedErrors) {
-	traffic.FailBefore(f.randomFault(m.before))
-	traffic.FailAfter(f.randomFault(m.after))
 }
 
 // randomFault returns a fault that fails with a random error of errs.

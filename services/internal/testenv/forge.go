@@ -16,8 +16,8 @@ import (
 type Forgery struct {
 	Kind            kinds.Kind
 	Namespace, Name string
-	// Like names the object of the same kind and namespace whose newest change is the template. If it is empty, the
-	// object of Name is.
+	// Like names the object of the same kind and namespace whose newest change is the template. If it is
+	// empty, the template is the newest change of Name.
 	Like string
 	// Edit changes the copied message.
 	Edit func(c *event.Change, object map[string]any)

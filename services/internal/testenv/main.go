@@ -76,7 +76,7 @@ func (c *sharedKube) ensureStarted(ctx context.Context) (*sharedKube, error) {
 	var err error
 	if c.root == "" {
 		if c.root, err = os.MkdirTemp("", "entail-testenv-"); err != nil {
-			return nil, fmt.Errorf("making a directory for kube-local: %w", err)
+			return nil, fmt.Errorf("creating a directory for kube-local: %w", err)
 		}
 		c.dir = filepath.Join(c.root, "kube")
 	}

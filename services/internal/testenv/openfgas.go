@@ -38,7 +38,7 @@ func (p *openFGAPool) takeServer(ctx context.Context) (*openFGAProcess, error) {
 	}
 	dir, err := os.MkdirTemp("", "entail-openfga-")
 	if err != nil {
-		return nil, fmt.Errorf("making a directory for OpenFGA: %w", err)
+		return nil, fmt.Errorf("creating a directory for OpenFGA: %w", err)
 	}
 	o := &openFGAProcess{cfg: devserver.OpenFGAConfig{File: filepath.Join(dir, "openfga.db")}}
 	if err := o.startServer(ctx); err != nil {

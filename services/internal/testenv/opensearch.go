@@ -162,7 +162,7 @@ func (s *openSearchProcess) ensureStarted(ctx context.Context) error {
 	}
 	if s.dir == "" {
 		if s.dir, err = os.MkdirTemp("", "entail-opensearch-"); err != nil {
-			return fmt.Errorf("making a directory for OpenSearch: %w", err)
+			return fmt.Errorf("creating a directory for OpenSearch: %w", err)
 		}
 	}
 	s.server, err = opensearch.Start(ctx, opensearch.Config{Home: home, Dir: s.dir, Port: s.port, UnsafeCheapHashes: true})

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/publish"
@@ -112,10 +113,7 @@ func (r *Reflector) writeBarriers(ctx context.Context) {
 			_ = barriers.Write(ctx, 0) // An error is ignored: another barrier follows soon.
 		}
 		r.gate.Unlock()
-		select {
-		case <-ctx.Done():
-		case <-time.After(barrierInterval):
-		}
+		backoff.Sleep(ctx, barrierInterval)
 	}
 }
 

@@ -63,11 +63,11 @@ type RightCase struct {
 
 // RightTrigger describes how a test makes a service need a right. Functions may be nil.
 type RightTrigger struct {
-	// Prepare runs while the service has the right. Need runs after the right was revoked.
+	// Prepare runs while the service has the right. RequireRight runs after the right was revoked.
 	Prepare, RequireRight func(RightCase)
 	// LogText is the text that the service logs without the right. The default is the API server's denial.
 	LogText string
-	// AwaitReport waits for other reports of the missing right. If Unlogged is set, the log is not checked.
+	// AwaitReport waits for other reports of the missing right. If SkipLog is set, the log is not checked.
 	AwaitReport func(RightCase)
 	SkipLog     bool
 	// AwaitDone waits until the service has finished the work that needed the right.
@@ -85,7 +85,7 @@ func (s *RightsSuite) Run(t *testing.T) {
 	outer := s.T
 	s.T, s.whole = t, t
 	defer func() { s.T = outer }()
-	s.Kube.cluster.rights.beginService(s.Service)
+	s.Kube.cluster.rights.service = s.Service
 	if s.WebhookConfiguration != "" {
 		s.webhooks = s.Kube.WebhookRegistration(t, s.WebhookConfiguration)
 		t.Cleanup(func() { _ = s.webhooks.Delete(context.WithoutCancel(t.Context())) })
@@ -156,13 +156,14 @@ func (s *RightsSuite) testRevokedRight(t *testing.T, c RightCase, use RightTrigg
 	case !use.SkipLog:
 		Eventually(t, rightsTimeout, func() error { return s.Log.CheckWarning(logged, cmp.Or(use.LogText, c.missingRightText())) })
 	case use.AwaitReport == nil:
-		t.Fatal("the use has neither a log line nor Reported; set one")
+		t.Fatal("the trigger has SkipLog and no AwaitReport; set AwaitReport")
 	}
 	call(use.AwaitReport)
 	restore()
 	call(use.AwaitDone)
 	s.AwaitIdle()
-	s.Kube.cluster.rights.recordReported(c.Right)
+	rights := &s.Kube.cluster.rights
+	rights.used = append(rights.used, c.Right)
 }
 
 // missingRightText returns the text that a service logs without the right. Admission policies have their own text.

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
 // securityAPI is the path before the name of a kind of security objects.
@@ -119,10 +121,8 @@ func (s *openSearchProcess) patchKind(ctx context.Context, kind string, operatio
 		case err != nil:
 			return err
 		case status == http.StatusConflict:
-			select {
-			case <-ctx.Done():
+			if !backoff.Sleep(ctx, restorePause) {
 				return ctx.Err()
-			case <-time.After(restorePause):
 			}
 			continue
 		case status != http.StatusOK:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/seeds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -39,7 +40,7 @@ type DisruptionSuite struct {
 	// CheckBackend returns nil if the backend holds the state that the objects declare. It must not use the service's
 	// own code to compute this state.
 	CheckBackend func() error
-	// BeforeRound runs before each round, and End after it. Both may be nil.
+	// BeforeRound runs before each round, and AfterRound after it. Both may be nil.
 	BeforeRound, AfterRound func()
 	// ExtraDisruptions lists disruptions that only this service has.
 	ExtraDisruptions []Disruption
@@ -95,13 +96,17 @@ func (t *DisruptionSuite) Run() {
 
 // injectFailures makes calls of the service fail.
 func (t *DisruptionSuite) injectFailures(seed uint64) {
-	lines := map[*Traffic]injectedErrors{&t.Env.Kube.Traffic: kubeErrors(), &t.Env.OpenFGA.Traffic: openFGAErrors()}
+	cut := []error{fault.Unavailable(errCut)}
+	lines := map[*Traffic]injectedErrors{
+		&t.Env.Kube.Traffic: kubeErrors(), &t.Env.OpenFGA.Traffic: {before: cut, after: cut},
+	}
 	if t.OpenSearchTraffic != nil {
 		lines[t.OpenSearchTraffic] = openSearchErrors()
 	}
 	t.failures.random = rand.New(rand.NewPCG(seed, 1))
 	for line, m := range lines {
-		t.failures.injectInto(line, m)
+		line.FailBefore(t.failures.randomFault(m.before))
+		line.FailAfter(t.failures.randomFault(m.after))
 	}
 }
 

@@ -10,13 +10,9 @@ import (
 // rightsUsage holds the rights that the tests of a package have shown to be used.
 type rightsUsage struct {
 	service string
-	used    []Right
+	// used lists the rights that the service reported as missing.
+	used []Right
 }
-
-func (u *rightsUsage) beginService(service string) { u.service = service }
-
-// recordReported records that the service reported the right as missing.
-func (u *rightsUsage) recordReported(right Right) { u.used = append(u.used, right) }
 
 // isWholePackage reports whether all tests of the package run.
 func isWholePackage() bool {

@@ -122,7 +122,7 @@ func TestDecodeChangeRefusesInconsistentMessage(t *testing.T) {
 		"a deletion":                  {change: deleted},
 		"a tombstone":                 {change: deleted, subject: TombstoneSubject(change.Key, "u1")},
 		"a Secret":                    {change: secret},
-		"no subject of changes":       {change: change, subject: "entail.results.x", want: "is not one of changes"},
+		"no subject of changes":       {change: change, subject: "entail.results.x", want: "is not a subject of changes"},
 		"a subject of no object":      {change: change, subject: "entail.changes.local", want: "subject"},
 		"no change":                   {change: change, data: "x", want: "decode change"},
 		"a change of another object":  {change: other, subject: ChangeSubject(change.Key), want: "speaks of"},

@@ -52,7 +52,7 @@ func CompareStreams(ctx context.Context, js jetstream.JetStream, replicas int) (
 	for i, want := range all {
 		looking.Go(func() {
 			if differences[i], errs[i] = compareStream(ctx, js, want); errs[i] != nil {
-				errs[i] = fmt.Errorf("look at stream %s: %w", want.Name, errs[i])
+				errs[i] = fmt.Errorf("inspect stream %s: %w", want.Name, errs[i])
 			}
 		})
 	}

@@ -19,16 +19,16 @@ func TestParseRevisionExplainsInvalidText(t *testing.T) {
 	for text, why := range map[string]string{
 		"":                            "there is no @ in it",
 		"7":                           "there is no @ in it",
-		"@":                           `"" before the @ is no sequence number`,
-		"x@2026-01-02T03:04:05Z":      `"x" before the @ is no sequence number`,
-		"-1@2026-01-02T03:04:05Z":     `"-1" before the @ is no sequence number`,
-		"7@":                          `"" after the @ is no time`,
-		"7@yesterday":                 `"yesterday" after the @ is no time`,
-		"7@2026-01-02T03:04:05Z@":     `"2026-01-02T03:04:05Z@" after the @ is no time`,
-		"99999999999999999999@x":      `"99999999999999999999" before the @ is no sequence number`,
-		"7@2026-01-02T03:04:05Z\x1b[": `"2026-01-02T03:04:05Z\x1b[" after the @ is no time`,
+		"@":                           `"" before the @ is not a sequence number`,
+		"x@2026-01-02T03:04:05Z":      `"x" before the @ is not a sequence number`,
+		"-1@2026-01-02T03:04:05Z":     `"-1" before the @ is not a sequence number`,
+		"7@":                          `"" after the @ is not a time`,
+		"7@yesterday":                 `"yesterday" after the @ is not a time`,
+		"7@2026-01-02T03:04:05Z@":     `"2026-01-02T03:04:05Z@" after the @ is not a time`,
+		"99999999999999999999@x":      `"99999999999999999999" before the @ is not a sequence number`,
+		"7@2026-01-02T03:04:05Z\x1b[": `"2026-01-02T03:04:05Z\x1b[" after the @ is not a time`,
 	} {
-		want := fmt.Sprintf("%q is no revision: %s; one is as an answer named it, such as 42@2026-01-02T03:04:05.678Z", text, why)
+		want := fmt.Sprintf("%q is not a revision: %s; give the revision of an earlier answer, such as 42@2026-01-02T03:04:05.678Z", text, why)
 		if sequence, began, err := ParseRevision(text); err == nil || err.Error() != want || sequence != 0 || !began.IsZero() {
 			t.Errorf("%d, %s, %v, want %s", sequence, began, err, want)
 		}

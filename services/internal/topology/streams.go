@@ -55,11 +55,12 @@ func DefaultTakeoverBounds() TakeoverBounds {
 }
 
 // AckWait returns the time after which the server delivers an unsettled message again. A consumer extends it while it
-// works on the message. Together with Pin it bounds how long a frozen replica delays the messages that it received.
+// works on the message. Together with PinTimeout it bounds how long a frozen replica delays the messages that it
+// received.
 func (t TakeoverBounds) AckWait() time.Duration { return 2 * t.LeaseLifetime }
 
 // PullExpiry returns the lifetime of a consumer's pull request. It is so short that a running replica sends two
-// requests within Pin.
+// requests within PinTimeout.
 func (t TakeoverBounds) PullExpiry() time.Duration { return t.PinTimeout / 2 }
 
 // StreamNames lists the names of all streams.
@@ -158,4 +159,11 @@ func DecodeChange(msg jetstream.Msg) (event.Change, error) {
 		change.ExpiresAt = meta.Timestamp.Add(ttl)
 	}
 	return change, nil
+}
+
+// IsSequenceConflict reports whether a message was refused because its expected sequence was wrong. A replicated stream
+// returns a second error code while another message on the subject is being stored.
+func IsSequenceConflict(err error) bool {
+	refusal, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && (refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }

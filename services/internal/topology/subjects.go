@@ -37,8 +37,8 @@ func TombstoneSubject(k event.Key, uid string) string {
 	return ChangeSubject(k) + "." + event.EncodeToken(uid)
 }
 
-// ParseChangeOrTombstoneSubject parses the output of [ChangeSubject] and of [TombstoneSubject]. uid is empty for a
-// [ChangeSubject].
+// ParseChangeOrTombstoneSubject parses the output of [ChangeSubject] and of [TombstoneSubject]. tombstoneUID is empty
+// for a [ChangeSubject].
 func ParseChangeOrTombstoneSubject(subject string) (k event.Key, tombstoneUID string, err error) {
 	tail, ok := strings.CutPrefix(subject, changesPrefix)
 	target := !ok
@@ -46,7 +46,7 @@ func ParseChangeOrTombstoneSubject(subject string) (k event.Key, tombstoneUID st
 		tail, ok = strings.CutPrefix(subject, targetsPrefix)
 	}
 	if !ok {
-		return event.Key{}, "", fmt.Errorf("subject %.200q is not one of changes", subject)
+		return event.Key{}, "", fmt.Errorf("subject %.200q is not a subject of changes", subject)
 	}
 	if i := strings.LastIndexByte(tail, '.'); strings.Count(tail, ".") == keyTokens {
 		tombstoneUID, err = event.DecodeToken(tail[i+1:])
@@ -113,7 +113,7 @@ func ParseTargetMarkerSubject(subject string) (event.GroupResource, error) {
 	tail, ok := strings.CutSuffix(strings.TrimPrefix(subject, syncPrefix), targetsSuffix)
 	tokens := strings.Split(tail, ".")
 	if !ok || len(tokens) != 3 {
-		return event.GroupResource{}, fmt.Errorf("subject %.200q is not one of a marker of targets", subject)
+		return event.GroupResource{}, fmt.Errorf("subject %.200q is not the subject of a marker of targets", subject)
 	}
 	group, err := event.DecodeToken(tokens[1])
 	resource, err2 := event.DecodeToken(tokens[2])

@@ -216,7 +216,7 @@ func isNamePattern(entry string) bool {
 }
 
 // newNameMatcher reads a pattern as OpenSearch does. An expression between slashes matches every name, because Java and Go
-// read some expressions differently. In Java two ? match one rune above U+FFFF.
+// read some expressions differently. In Java, two question marks match one rune above U+FFFF.
 func newNameMatcher(pattern string) nameMatcher {
 	if len(pattern) > 1 && strings.HasPrefix(pattern, "/") && strings.HasSuffix(pattern, "/") {
 		return func(string) bool { return true }

@@ -237,11 +237,11 @@ func (m roleMapping) entriesGiven(b RoleBinding, foreign MappingEntries, conflic
 	case conflict:
 		mine.And = nil
 		wrong = new(failedVerdict(AndConflict, fmt.Sprintf(
-			"role %q has another list of backend roles that are asked for together: a role has one", m.role)))
+			"role %q has another list andBackendRoles; a role can have only one", m.role)))
 	case changing && len(mine.And) > 0:
 		mine.And = nil
 		wrong = new(pendingVerdict(AndConflict, fmt.Sprintf(
-			"role %q has another list of backend roles that are asked for together: it goes first", m.role)))
+			"role %q has another list andBackendRoles, which is removed first", m.role)))
 	}
 	if !m.exists {
 		if wrong == nil {

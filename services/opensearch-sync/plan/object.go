@@ -288,7 +288,7 @@ func (n namedEntity) decideLiveObject(d *ObjectDecision, o DeclaredObject) {
 // missingBindVerbVerdict returns the verdict for an object that receives or gives a protected role without approval.
 func missingBindVerbVerdict(how, role, approval string) Verdict {
 	return failedVerdict(BindNeeded, fmt.Sprintf("%s role %q, which OpenSearch protects; annotate the object with %s=%s, "+
-		"which takes the verb bind on all opensearchroles of the namespace", how, role, opensearchv1.BindAnnotation, approval))
+		"which requires the verb bind on all opensearchroles of the namespace", how, role, opensearchv1.BindAnnotation, approval))
 }
 
 // bodyWithoutUnapproved returns the desired user without what needs approval: the password, the roles and the backend roles stay, and

@@ -54,7 +54,7 @@ func patternValues(o opensearchv1.DeclaredObject) (all []patternValue) {
 
 // CheckPatternValues returns why OpenSearch would store the values of an object but could not use them, or nil. One pattern
 // that does not compile can keep OpenSearch from loading every later change. If groups is not nil, it lists the
-// existing action groups, and CheckValues also checks the names of actions.
+// existing action groups, and CheckPatternValues also checks the names of actions.
 func CheckPatternValues(o opensearchv1.DeclaredObject, groups map[string]bool) *Verdict {
 	if contentCost(o) > maxContent {
 		return new(failedVerdict(TooLarge, fmt.Sprintf(
@@ -75,7 +75,7 @@ func CheckPatternValues(o opensearchv1.DeclaredObject, groups map[string]bool) *
 	if role, ok := o.(*opensearchv1.OpensearchRole); ok {
 		for i, p := range role.Spec.IndexPermissions {
 			if !isQueryOrEmpty(p.DLS) {
-				return new(failedVerdict(Invalid, fmt.Sprintf("spec.indexPermissions[%d].dls is no JSON object with a query; correct it", i)))
+				return new(failedVerdict(Invalid, fmt.Sprintf("spec.indexPermissions[%d].dls is not a JSON object with a query; correct it", i)))
 			}
 		}
 	}

@@ -198,7 +198,7 @@ func (c *checker) mergeTargets(r *draftRelation, written map[string]syntax.Name)
 
 func (c *checker) warnRedundantTarget(r *draftRelation, written map[string]syntax.Name, target relationTarget) {
 	c.findings.Add(r.Source.PlaceAt(written[target.targetName()].At), policy.CodeRedundantTarget,
-		"target "+quoteName(target.targetName())+" of relation "+quoteName(r.Name)+" is there already, through a union", "remove it")
+		"target "+quoteName(target.targetName())+" of relation "+quoteName(r.Name)+" is already listed through a union", "remove it")
 }
 
 func compareTypeNames(a, b *draftType) int { return strings.Compare(a.Name, b.Name) }

@@ -82,7 +82,7 @@ func bindingConditions(b *policy.Binding, o policy.Options) []*bindingCondition 
 	}
 	for _, s := range b.Steps {
 		all = append(all, &bindingCondition{
-			key: s.Relation + "->" + s.Action, text: fmt.Sprintf("to who has %s on its %s", s.Action, s.Relation), at: s.At,
+			key: s.Relation + "->" + s.Action, text: fmt.Sprintf("to users with %s on its %s", s.Action, s.Relation), at: s.At,
 		})
 	}
 	slices.SortFunc(all, func(x, y *bindingCondition) int { return strings.Compare(x.key, y.key) })

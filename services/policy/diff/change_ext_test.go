@@ -35,7 +35,7 @@ func TestRenderTextGroupsByClassWorstFirst(t *testing.T) {
 breaking for ids:
   0.yaml:8:11: ids of type project begin with project, no longer with prj: those that exist are not recognised
 harmless:
-  0.yaml:17:11: action edit is removed; its bindings are listed with the types
+  0.yaml:17:11: action edit is removed; the types list its bindings
 `
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

@@ -43,7 +43,7 @@ func (d *policyDiffer) diffTypes(o, n *policy.Type) {
 	case n == nil:
 		d.addChange(PolicyChange{
 			Class: BreakingForData, What: Type, Type: o.Name, Name: o.Name, Old: o.Source.PlaceAt(o.At),
-			Message: fmt.Sprintf("type %s is removed: stored relationships of its resources would be orphaned, and nobody could act on them", o.Name),
+			Message: fmt.Sprintf("type %s is removed: stored relationships of its resources would be orphaned, and no user would have access to them", o.Name),
 		})
 		return
 	}
@@ -90,12 +90,12 @@ func (d *policyDiffer) diffActions(o, n *policy.Action) {
 	case o == nil:
 		d.addChange(PolicyChange{
 			Class: Harmless, What: Action, Name: n.Name, New: n.Source.PlaceAt(n.At),
-			Message: fmt.Sprintf("action %s is new; its bindings are listed with the types", n.Name),
+			Message: fmt.Sprintf("action %s is new; the types list its bindings", n.Name),
 		})
 	case n == nil:
 		d.addChange(PolicyChange{
 			Class: Harmless, What: Action, Name: o.Name, Old: o.Source.PlaceAt(o.At),
-			Message: fmt.Sprintf("action %s is removed; its bindings are listed with the types", o.Name),
+			Message: fmt.Sprintf("action %s is removed; the types list its bindings", o.Name),
 		})
 	}
 }

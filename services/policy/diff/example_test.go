@@ -43,6 +43,6 @@ func ExamplePolicies() {
 	// the worst is breaking-for-data
 	// breaking for data:
 	//   folder.yaml:8:5: open on folder is no longer allowed by a role binding, and stored role bindings in open_role would be orphaned
-	//   type role is removed: stored relationships of its resources would be orphaned, and nobody could act on them
-	//   type user is removed: stored relationships of its resources would be orphaned, and nobody could act on them
+	//   type role is removed: stored relationships of its resources would be orphaned, and no user would have access to them
+	//   type user is removed: stored relationships of its resources would be orphaned, and no user would have access to them
 }

@@ -105,7 +105,7 @@ func (p *nodePrinter) scalarText(n *yaml.Node, indent int) string {
 	case n.Kind == yaml.MappingNode && len(n.Content) == 0:
 		return before + "{}"
 	case n.Kind != yaml.ScalarNode:
-		p.err = errors.New("it has a key that is no text")
+		p.err = errors.New("it has a key that is not text")
 		return ""
 	case n.Style&yaml.LiteralStyle != 0 && strings.TrimLeft(n.Value, " \n") == n.Value && strings.TrimRight(n.Value, "\n")+"\n" == n.Value:
 		return before + "|\n" + strings.Repeat(" ", indent) + strings.ReplaceAll(strings.TrimSuffix(n.Value, "\n"), "\n", "\n"+strings.Repeat(" ", indent))

@@ -33,10 +33,10 @@ type modelSizer struct {
 	modules map[*policy.DocumentSource]string
 }
 
-// fieldSize returns the size of a field with content of the given size. text returns 0 for an empty text, which is left
-// out.
+// fieldSize returns the size of a field with content of the given size.
 func fieldSize(size int) int { return 1 + (bits.Len(uint(size)|1)+6)/7 + size }
 
+// textSize returns the size of a field with a text. It returns 0 for an empty text, which has no field.
 func textSize(s string) int {
 	if s == "" {
 		return 0

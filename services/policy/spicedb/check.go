@@ -65,7 +65,7 @@ func (c *checker) checkName(place policy.Place, what, name string) {
 	case isKeyword(name):
 		c.found.Add(place, policy.CodeSpiceDBKeyword, fmt.Sprintf("%s %q is a word of SpiceDB's language", what, name), "choose another name")
 	case !isSpiceDBName(name):
-		c.found.Add(place, policy.CodeSpiceDBName, fmt.Sprintf("SpiceDB cannot have %s %.64q", what, name),
+		c.found.Add(place, policy.CodeSpiceDBName, fmt.Sprintf("SpiceDB does not accept %s %.64q", what, name),
 			fmt.Sprintf("use %d to %d characters, and no underscore at the end", minName, maxName))
 	}
 }

@@ -91,7 +91,7 @@ func (d *documentDecoder) reportUnknownKeys(n tree.Node, what string, keys ...st
 // reportFileOnlySyntax reports a form that is valid in a file, but not in a manifest.
 func (d *documentDecoder) reportFileOnlySyntax(is bool, n tree.Node, message, hint string) {
 	if d.manifest && !is {
-		d.reportError(n, policy.CodeManifest, "the custom resource does not take this document: "+message,
+		d.reportError(n, policy.CodeManifest, "the custom resource does not accept this document: "+message,
 			hint+"; `entail policy fmt -w` writes the form that it takes")
 	}
 }
@@ -106,7 +106,7 @@ func (d *documentDecoder) reportInvalidText(n tree.Node, most int) {
 	d.reportFileOnlySyntax(n.Kind != tree.Scalar || !n.Plain || tree.IsTextScalar(n.Text), n,
 		"YAML has "+words.QuoteName(n.Text)+" for a number, a truth value or the like", "put it in quotes")
 	if length := utf8.RuneCountInString(n.Text); d.manifest && length > most {
-		d.reportError(n, policy.CodeLimit, fmt.Sprintf("the text has %d characters, and the custom resource takes %d", length, most), "shorten it")
+		d.reportError(n, policy.CodeLimit, fmt.Sprintf("the text has %d characters, and the custom resource allows at most %d", length, most), "shorten it")
 	}
 }
 
@@ -117,7 +117,7 @@ func (d *documentDecoder) reportLongList(list tree.Node, what string) {
 		most = maxNestItems
 	}
 	if d.manifest && len(list.Children) > most {
-		d.reportError(list, policy.CodeLimit, fmt.Sprintf("%s has %d items, and the custom resource takes %d", what, len(list.Children), most),
+		d.reportError(list, policy.CodeLimit, fmt.Sprintf("%s has %d items, and the custom resource allows at most %d", what, len(list.Children), most),
 			"put some into another document")
 	}
 }

@@ -25,14 +25,14 @@ func TestManifestHoldsDocument(t *testing.T) {
 		"another version":    {text: strings.Replace(manifest, "v1alpha1", "v1", 1), want: `p.yaml:2:7: E-KIND an object of the kind "PolicyDocument" in "iapl.infratographer.com/v1" is no policy`},
 		"an unknown key":     {text: strings.Replace(manifest, "  actions", "  acts", 1), want: `p.yaml:7:3: E-UNKNOWN-KEY a document has no key "acts"`},
 		"a spec that is bad": {text: head + "spec: [1]\n", want: "p.yaml:4:7: E-KIND a document is a list, not a mapping"},
-		"another case":       {text: strings.Replace(manifest, "actions:", "Actions:", 1), want: `p.yaml:7:3: E-MANIFEST the custom resource does not take this document: it has the key "Actions"`},
+		"another case":       {text: strings.Replace(manifest, "actions:", "Actions:", 1), want: `p.yaml:7:3: E-MANIFEST the custom resource does not accept this document: it has the key "Actions"`},
 		"members by another key": {
-			text: manifest + "  unions: [{name: u, resourceTypeNames: [{name: foo}]}]\n", want: `p.yaml:8:41: E-MANIFEST the custom resource does not take this document: it has the key resourceTypeNames`,
+			text: manifest + "  unions: [{name: u, resourceTypeNames: [{name: foo}]}]\n", want: `p.yaml:8:41: E-MANIFEST the custom resource does not accept this document: it has the key resourceTypeNames`,
 		},
 		"just a name": {
-			text: manifest + "  unions: [{name: u, resourceTypes: [foo]}]\n", want: `p.yaml:8:38: E-MANIFEST the custom resource does not take this document: it has a type that is just its name`,
+			text: manifest + "  unions: [{name: u, resourceTypes: [foo]}]\n", want: `p.yaml:8:38: E-MANIFEST the custom resource does not accept this document: it has a type that is just its name`,
 		},
-		"a number":   {text: strings.Replace(manifest, "idPrefix: foo", "idPrefix: 123", 1), want: `p.yaml:6:41: E-MANIFEST the custom resource does not take this document: YAML has "123"`},
+		"a number":   {text: strings.Replace(manifest, "idPrefix: foo", "idPrefix: 123", 1), want: `p.yaml:6:41: E-MANIFEST the custom resource does not accept this document: YAML has "123"`},
 		"no store":   {text: strings.Replace(manifest, "  storeRef: {name: demo}\n", "", 1), want: "p.yaml:5:3: E-MISSING the manifest names no store"},
 		"no name":    {text: strings.Replace(manifest, "name: lb-api, ", "", 1), want: "p.yaml:2:7: E-MISSING the manifest has no name"},
 		"no spec":    {text: head, want: "p.yaml:2:7: E-MISSING the manifest has no spec"},

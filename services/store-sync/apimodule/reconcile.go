@@ -30,7 +30,7 @@ type Provider struct {
 
 var _ module.Provider = (*Provider)(nil)
 
-// New returns a provider that reads the view.
+// New returns a provider that reads the informer.
 func New(v *informer.Informer, cfg discovery.Config, applier *module.Applier) *Provider {
 	s := newState(v, applier.State)
 	p := &Provider{state: s, discovery: discovery.New(cfg, applier.Kube, s), applier: applier}
@@ -39,8 +39,8 @@ func New(v *informer.Informer, cfg discovery.Config, applier *module.Applier) *P
 	return p
 }
 
-// invalidateDiscovery marks the discovered resources as outdated if a definition changed. It runs on every change of the view,
-// before the change is reconciled.
+// invalidateDiscovery marks the discovered resources as outdated if a definition changed. It runs on every change of
+// the informer, before the change is reconciled.
 func (p *Provider) invalidateDiscovery(object event.Key) {
 	if object.GroupResource == kinds.CustomResourceDefinitions().GroupResource && p.isInDiscoveredGroup(object) {
 		p.discovery.Invalidate()

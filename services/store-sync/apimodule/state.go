@@ -82,8 +82,8 @@ func (s *state) storesNamedByLabel(definition event.Key) []event.Key {
 	return []event.Key{module.StoreKey(d.Value.Labels[corev1alpha1.StoreNameLabel], s.shared.Cluster)}
 }
 
-// storesOfWorkspace returns the Store of the organization of a kcp workspace, or nothing if the view holds no AccountInfo for
-// it.
+// storesOfWorkspace returns the Store of the organization of a kcp workspace, or nothing if the informer holds no
+// AccountInfo for it.
 func (s *state) storesOfWorkspace(workspace string) []event.Key {
 	i, known := s.accounts.Get(accountInfoKey(workspace))
 	if !known {
@@ -120,7 +120,7 @@ type storeSnapshot struct {
 	definitions []event.Change
 }
 
-// collectSnapshot collects the state from the view. AuthorizationModels are made in the cluster of their API.
+// collectSnapshot collects the state from the informer. AuthorizationModels are made in the cluster of their API.
 func (s *state) collectSnapshot(store event.Key, template plan.ModuleTemplate) *storeSnapshot {
 	found := &storeSnapshot{
 		input: plan.ModelsInput{

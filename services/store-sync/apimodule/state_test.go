@@ -18,7 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/module/moduletest"
 )
 
-// fixture is a provider with a view filled by hand.
+// fixture is a provider with an informer filled by hand.
 type fixture struct {
 	*moduletest.InformerFeeder
 

@@ -32,7 +32,7 @@ type Provider struct {
 
 var _ module.Provider = (*Provider)(nil)
 
-// New returns a provider for the IAM store with this name. It reads the view.
+// New returns a provider for the IAM store with this name. It reads the informer.
 func New(v *informer.Informer, store string, applier *module.Applier) *Provider {
 	return &Provider{state: newState(v, module.StoreKey(store, applier.State.Cluster)), applier: applier}
 }
@@ -123,7 +123,7 @@ func (p *Provider) ensureIAMStore(ctx context.Context, r controller.UntypedReque
 	if err != nil {
 		return err
 	}
-	p.applier.Log.InfoContext(ctx, "Store of IAM made")
+	p.applier.Log.InfoContext(ctx, "IAM store created")
 	return r.RecordWrite(ctx, cause.Change, now)
 }
 
@@ -143,8 +143,8 @@ func (p *Provider) removeLegacyFinalizers(ctx context.Context, r controller.Unty
 	return fault.Join(errs...)
 }
 
-// ListMissingResources lists the ProtectedResources at the API server. It returns the state in the view of those that are alive there
-// and that the IAM store's model leaves out.
+// ListMissingResources lists the ProtectedResources at the API server. It returns the state in the informer of those
+// that are alive there and that the IAM store's model leaves out.
 func (p *Provider) ListMissingResources(ctx context.Context, store event.Key) (out []verify.ExpectedState, err error) {
 	if store != p.state.store {
 		return nil, nil

@@ -39,15 +39,15 @@ func TestMergeRejectsBadModuleWithReason(t *testing.T) {
 		},
 		"type of another": {
 			"module m\n\ntype role\n", "m",
-			"line 3:6: type role is already defined by core: rename it, or extend what is there",
+			"line 3:6: type role is already defined by core: rename it, or extend the existing definition",
 		},
 		"relation of another": {
 			extension("owner", "[user]"), "owner",
-			"line 5:12: relation owner of type account is already defined by core: rename it, or extend what is there",
+			"line 5:12: relation owner of type account is already defined by core: rename it, or extend the existing definition",
 		},
 		"condition of another": {
 			"module m\n\ncondition good(x: int) {\n  x == 2\n}\n", "m",
-			"line 3:11: condition good is already defined by authorizationmodel/good: rename it, or extend what is there",
+			"line 3:11: condition good is already defined by authorizationmodel/good: rename it, or extend the existing definition",
 		},
 		"extends nothing": {
 			"module m\n\nextend type nothing\n  relations\n    define p: [user]\n", "m",

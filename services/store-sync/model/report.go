@@ -88,7 +88,7 @@ func (g *moduleGraph) rejectionReason(u *parsedModule, lives moduleSet) string {
 		}
 	}
 	if len(all.shown) == 0 {
-		all.addProblem("it contradicts the live model, or itself through other modules: correct the other rejected modules first")
+		all.addProblem("it conflicts with the live model or with other rejected modules: correct those first")
 	}
 	return all.String()
 }
@@ -98,7 +98,7 @@ func (u *parsedModule) conflictRemedy() string {
 	if u.API != "" {
 		return "only one of the two can be in the store, as the names that " + u.API + " has here cannot be chosen"
 	}
-	return "rename it, or extend what is there"
+	return "rename it, or extend the existing definition"
 }
 
 // isCausedByTypeConflict reports whether a conflict over a relation follows from one over its type.

@@ -28,7 +28,7 @@ type StoreListers struct {
 	Models  *informer.Lister[corev1alpha1.AuthorizationModel]
 }
 
-// NewStoreListers registers the tables in the view.
+// NewStoreListers registers the tables in the informer.
 func NewStoreListers(v *informer.Informer, cluster string) *StoreListers {
 	return &StoreListers{
 		Cluster: cluster,
@@ -46,10 +46,10 @@ func NewStoreListers(v *informer.Informer, cluster string) *StoreListers {
 	}
 }
 
-// ModelObject is an AuthorizationModel in the view.
+// ModelObject is an AuthorizationModel in the informer.
 type ModelObject = informer.Object[corev1alpha1.AuthorizationModel]
 
-// StoreObject is a Store in the view.
+// StoreObject is a Store in the informer.
 type StoreObject = informer.Object[corev1alpha1.Store]
 
 // StoresByName lists the Stores with a name, one for each cluster.

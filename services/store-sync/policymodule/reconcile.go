@@ -27,8 +27,8 @@ type Provider struct {
 
 var _ module.Provider = (*Provider)(nil)
 
-// New returns a provider that reads the view. The documents of a Store must fit beside the live part of the other modules,
-// which merged returns. If merged is nil, they need not fit.
+// New returns a provider that reads the informer. The documents of a Store must fit beside the live part of the other
+// modules, which merged returns. If merged is nil, they need not fit.
 func New(v *informer.Informer, applier *module.Applier, merged MergeAfterPlanFunc) *Provider {
 	made := func(in plan.Input) (plan.Plan, error) { return plan.DecideDocuments(in), nil }
 	return &Provider{state: newState(v, applier.State, merged), applier: applier, plans: module.NewPerStoreCache(made)}

@@ -51,7 +51,7 @@ type storeSnapshot struct {
 	carriers  *module.GeneratedModels
 }
 
-// collectSnapshot collects the state from the view, and adds the previewed documents.
+// collectSnapshot collects the state from the informer, and adds the previewed documents.
 func (s *state) collectSnapshot(store event.Key, previewed ...plan.Document) *storeSnapshot {
 	found := &storeSnapshot{carriers: s.shared.GeneratedModelsOf(store, corev1alpha1.DocumentAnnotation)}
 	found.input.Store.Name = store.Name

@@ -14,7 +14,7 @@ import (
 var (
 	// errLives keeps all OpenFGA stores of a deleted Store: the API server has a Store with its name, which may own
 	// them.
-	errLives = errors.New("there is a Store of this name")
+	errLives = errors.New("the Store exists")
 	// errForeign keeps one OpenFGA store, which another owner may use.
 	errForeign = errors.New("the OpenFGA store may be another's")
 )

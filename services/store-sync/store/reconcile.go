@@ -23,7 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// Reconciler brings OpenFGA and the statuses in step with the view, one Store at a time.
+// Reconciler brings OpenFGA and the statuses in step with the informer, one Store at a time.
 type Reconciler struct {
 	state     *State
 	view      *informer.Informer
@@ -34,10 +34,10 @@ type Reconciler struct {
 	statuses  *statusWriter
 }
 
-// missingResourceLister finds the ProtectedResources that the view lacks.
+// missingResourceLister finds the ProtectedResources that the informer lacks.
 type missingResourceLister interface {
-	// ListMissingResources lists the ProtectedResources at the API server. It returns the state in the view of those that are alive
-	// there and that a Store's model leaves out.
+	// ListMissingResources lists the ProtectedResources at the API server. It returns the state in the informer of
+	// those that are alive there and that a Store's model leaves out.
 	ListMissingResources(ctx context.Context, store event.Key) ([]verify.ExpectedState, error)
 }
 
@@ -55,7 +55,7 @@ func New(parts *setup.ServiceParts, state *State, merges *MergeCache, verifier *
 // maxActions bounds the actions of one pass. No correct pass needs as many.
 const maxActions = 24
 
-var errEndless = errors.New("the pass does not come to an end")
+var errEndless = errors.New("the pass needs too many actions")
 
 // Reconcile brings one Store in step, and plans again if objects change during the pass. It gets the members: the
 // objects behind modules of the Store, in the state from which the modules were made.

@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// State holds the view's objects of Stores, and the providers of their models.
+// State holds the informer's objects of Stores, and the providers of their models.
 type State struct {
 	// Shared holds the tables.
 	Shared    *module.StoreListers
@@ -78,7 +78,7 @@ func (s *State) storesAffectedByStore(k event.Key) []event.Key {
 	return keys
 }
 
-// Snapshot collects the state of one Store from the view. The owner of a Store of another cluster is that cluster's
+// Snapshot collects the state of one Store from the informer. The owner of a Store of another cluster is that cluster's
 // store-sync.
 func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 	in := plan.Input{Key: key}

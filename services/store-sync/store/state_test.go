@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// newState returns the state of a view filled by hand.
+// newState returns the state of an informer filled by hand.
 func newState(t *testing.T) (*moduletest.InformerFeeder, *State) {
 	t.Helper()
 	f := moduletest.NewInformerFeeder(t)

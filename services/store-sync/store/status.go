@@ -54,7 +54,7 @@ func (w *statusWriter) withLatestState(o statusObject) statusObject {
 // in the Store's status can then find the live texts of that model. Tuples that wait for a module are written only
 // after the module's live text is recorded. An object whose status cannot be written does not stop the others, because
 // tuple-sync cannot write to it either. The statuses follow from the basis of the pass, not from later changes in the
-// view.
+// informer.
 func (w *statusWriter) writeStatuses(ctx context.Context, p controller.UntypedRequest, in plan.Input, obs plan.Observed, members []module.StatusTarget) error {
 	refused := w.writeModelStatuses(ctx, p, in, obs)
 	if isFatalForPass(refused) {

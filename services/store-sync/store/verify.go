@@ -15,7 +15,7 @@ import (
 )
 
 // verifyAction compares the basis of an action with the API server if the action adopts or deletes an OpenFGA store, or
-// removes a live module. All other actions follow from the view alone.
+// removes a live module. All other actions follow from the informer alone.
 func (r *Reconciler) verifyAction(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
 	switch {
 	case in.Store == nil:
@@ -39,7 +39,7 @@ func (r *Reconciler) verifyAction(ctx context.Context, action plan.Action, in pl
 }
 
 // verifyDroppedModules lists the objects of modules at the API server before a model is written without a live module. If one
-// of them still exists, the view lags behind and the plan is stale.
+// of them still exists, the informer lags behind and the plan is stale.
 func (r *Reconciler) verifyDroppedModules(ctx context.Context, in plan.Input, obs plan.Observed) error {
 	var missing []verify.ExpectedState
 	if plan.MayDropModules(in) {
@@ -72,7 +72,7 @@ func (r *Reconciler) verifyDroppedModules(ctx context.Context, in plan.Input, ob
 	if err := r.verifier.Verify(ctx, missing...); err != nil {
 		return err
 	}
-	return fmt.Errorf("modules of %s: %w", in.Key, reconcile.ErrStale) // The view has received them since.
+	return fmt.Errorf("modules of %s: %w", in.Key, reconcile.ErrStale) // The informer has received them since.
 }
 
 func expectedStore(in plan.Input) verify.ExpectedState {

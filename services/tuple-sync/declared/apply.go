@@ -140,7 +140,7 @@ func (a *planApplier) markUnwritable(ctx context.Context, p *passState, o *owner
 		return
 	}
 	if err := a.writeStatus(ctx, p, o, u); err != nil {
-		a.log.DebugContext(ctx, "refusal not told", slog.String("object", o.Key.String()), slog.Any("error", err))
+		a.log.DebugContext(ctx, "refused change not reported in the status", slog.String("object", o.Key.String()), slog.Any("error", err))
 	}
 }
 
@@ -163,7 +163,7 @@ func (a *planApplier) reportUnreadableRecord(ctx context.Context, p *passState, 
 	case errors.Is(err, reconcile.ErrStale), fault.IsUnavailable(err):
 		return err
 	case err != nil: // Other objects continue.
-		a.log.WarnContext(ctx, "unreadable record not told", slog.String("object", o.Key.String()), slog.Any("error", err))
+		a.log.WarnContext(ctx, "unreadable record not reported in the status", slog.String("object", o.Key.String()), slog.Any("error", err))
 	default:
 		a.status.RecordEvents(ctx, o.change, condition.EventContent{Warning: true, Reason: u.Condition.Reason, Message: u.Condition.Message})
 	}
@@ -189,8 +189,8 @@ func (a *planApplier) addFinalizer(ctx context.Context, p *passState, o *ownerOb
 	return err
 }
 
-// verifyDeleted verifies a deletion with the API server before tuples are removed. If the object still exists, the view
-// takes its present state and the plan is stale. A former state of a living object is verified once per pass.
+// verifyDeleted verifies a deletion with the API server before tuples are removed. If the object still exists, the
+// informer takes its present state and the plan is stale. A former state of a living object is verified once per pass.
 func (a *planApplier) verifyDeleted(ctx context.Context, p *passState, o *ownerObject, _ plan.OwnerAction) error {
 	if !o.Deleted || p.confirmed[o.UID] {
 		return nil
@@ -207,7 +207,7 @@ func (a *planApplier) verifyDeleted(ctx context.Context, p *passState, o *ownerO
 		return err
 	}
 	if err := a.view.ApplyAuthoritative(ctx, held, now); err != nil {
-		return fmt.Errorf("taking in %s: %w", o.Key, err)
+		return fmt.Errorf("storing %s: %w", o.Key, err)
 	}
 	p.confirmed[o.UID] = o.former
 	return reconcile.ErrStale

@@ -34,7 +34,7 @@ func newTupleListCache() *tupleListCache {
 	return p
 }
 
-// parseDeclaredList returns the tuples of a list of the view, which is never modified.
+// parseDeclaredList returns the tuples of a list of the informer, which is never modified.
 func (p *tupleListCache) parseDeclaredList(declared []corev1alpha1.Tuple) []tuple.Tuple {
 	if len(declared) <= corev1alpha1.LongRecord {
 		return tuple.ParseDeclaredList(declared)

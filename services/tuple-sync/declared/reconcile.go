@@ -123,7 +123,8 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, p *passState) (*planSnaps
 	for _, o := range objects {
 		switch {
 		case o.Key.Cluster != r.home:
-			p.unwritable[o.UID] = fmt.Errorf("tuples are recorded in the cluster of their object: no tuple-sync of cluster %q does that here", o.Key.Cluster)
+			p.unwritable[o.UID] = fmt.Errorf(
+				"only the tuple-sync of cluster %q can record tuples of this object, and it does not serve this store", o.Key.Cluster)
 		case o.unreadable != nil: // Its tuples are unknown.
 			p.unwritable[o.UID] = o.unreadable
 		}

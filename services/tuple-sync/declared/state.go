@@ -27,7 +27,7 @@ const (
 	byOrganization = "organization"
 )
 
-// State holds the owners of tuples, from the view.
+// State holds the owners of tuples, from the informer.
 type State struct {
 	Stores *informer.Lister[corev1alpha1.Store]
 	Models *informer.Lister[corev1alpha1.AuthorizationModel]

@@ -19,7 +19,7 @@ import (
 // maxConflicts bounds the attempts to write one status while others write the same object.
 const maxConflicts = 8
 
-// storeStatusFields and modelStatus are our parts of a status.
+// storeStatusFields and modelStatusFields hold the status fields that tuple-sync owns.
 type storeStatusFields struct {
 	ManagedTuples        []corev1alpha1.Tuple        `json:"managedTuples,omitempty"`
 	Ledger               *corev1alpha1.Ledger        `json:"ledger,omitempty"`
@@ -39,7 +39,7 @@ type modelStatusFields struct {
 	Conditions         []metav1.Condition   `json:"conditions"`
 }
 
-// statusFields converts u to our part of the object's status.
+// statusFields converts u to the status fields that tuple-sync owns.
 func (o *ownerObject) statusFields(p *tupleListCache, u *plan.StatusUpdate) (any, error) {
 	r, err := o.recorded.encodeRecord(p, u.Record.StoreID, u.Record.Tuples, u.Condition.Reason == plan.Syncing)
 	if err != nil {

@@ -448,7 +448,7 @@ func (b *reconcilerEnv) follow() {
 // alwaysHeld reports that every object may hold tuples.
 func alwaysHeld(string) bool { return true }
 
-// wanted are all tuples, by what a view says that was told of everything at once.
+// wanted are all tuples, by what an informer says that was told of everything at once.
 func (b *reconcilerEnv) wanted() []string {
 	b.t.Helper()
 	v := informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)})

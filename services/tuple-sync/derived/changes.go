@@ -57,8 +57,9 @@ func (m *tupleReplica) readNewChanges(ctx context.Context, storeID string) error
 // already read.
 //
 // If the list lacks a change that was read before, its history differs: the database was probably restored. Restored
-// tuples appear in no list, so rereadChanges reads the whole store. On an error it stays due. The last change of every read
-// is kept in tips, so a lost history is found however much was written since. No decision waits for rereadChanges.
+// tuples appear in no list, so rereadRecentChanges reads the whole store. On an error it stays due. The last change of
+// every read is kept in tips, so a lost history is found however much was written since. No decision waits for
+// rereadRecentChanges.
 func (m *tupleReplica) rereadRecentChanges(ctx context.Context, storeID string) error {
 	begun, loads := bootclock.Now(), m.loadCount()
 	m.reading.Lock()
@@ -88,8 +89,8 @@ func (m *tupleReplica) rereadRecentChanges(ctx context.Context, storeID string) 
 	return m.rereadFromTime(ctx, storeID, since)
 }
 
-// finishReread replaces the first tips, which rereadChanges has searched for, by the newest change that it read. It returns false
-// if the copy was reset meanwhile.
+// finishReread replaces the first tips, which rereadRecentChanges has searched for, by the newest change that it read.
+// It returns false if the copy was reset meanwhile.
 func (m *tupleReplica) finishReread(loads int, begun time.Duration, tips int, newest []tupleChange) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,7 +113,7 @@ func (m *tupleReplica) rereadFromTime(ctx context.Context, storeID string, since
 	return m.catchUpLocked(ctx, storeID)
 }
 
-// isRereadDue reports whether rereadChanges is due.
+// isRereadDue reports whether rereadRecentChanges is due.
 func (m *tupleReplica) isRereadDue() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -157,7 +157,7 @@ func (m *tupleReplica) looks(ctx context.Context) error {
 	return m.rereadRecentChanges(ctx, "store")
 }
 
-// wait makes the next rereadChanges due.
+// wait makes the next rereadRecentChanges due.
 func (m *tupleReplica) wait() { m.back -= looksBack }
 
 // fails makes the next look one back, which must fail: so is the one after that.
@@ -268,7 +268,7 @@ func TestRestoredDatabaseWithLaterWritesIsReloaded(t *testing.T) {
 	}
 }
 
-// A running rereadChanges blocks no pass.
+// A running rereadRecentChanges blocks no pass.
 func TestRereadRecentChangesDoesNotBlockReconcile(t *testing.T) {
 	b := newReconcilerEnv(t)
 	b.peopled()
@@ -290,7 +290,7 @@ func TestRereadRecentChangesDoesNotBlockReconcile(t *testing.T) {
 	}
 }
 
-// A restored database may fail at first; rereadChanges stays due until it succeeds.
+// A restored database may fail at first; rereadRecentChanges stays due until it succeeds.
 func TestRestoredDatabaseReloadIsRetried(t *testing.T) {
 	s, now := &simulatedOpenFGA{}, time.Now()
 	m := newReplica(s)

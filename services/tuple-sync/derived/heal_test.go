@@ -102,7 +102,7 @@ func TestHangingReadOfStoreDoesNotBlockRevocation(t *testing.T) {
 	}
 }
 
-// No revocation waits for a slow rereadChanges either.
+// No revocation waits for a slow rereadRecentChanges either.
 func TestHangingReadOfChangesDoesNotBlockRevocation(t *testing.T) {
 	b := newReconcilerEnv(t)
 	b.peopled()

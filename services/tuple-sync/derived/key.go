@@ -56,7 +56,7 @@ func (k Key) String() string {
 	case spread:
 		return "what depends on " + k.owner.String()
 	case record:
-		return "who is meant by " + k.owner.String()
+		return "the recorded UID of " + k.owner.String()
 	case status:
 		return "status of " + k.owner.String()
 	case none:

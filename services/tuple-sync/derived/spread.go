@@ -41,7 +41,7 @@ func (s *State) affectedOpenFGAObjects(k event.Key, mayHold tupleHolderCheck) (o
 }
 
 // openFGAObjectsOfVersions returns the OpenFGA objects of all states of a name. If no state older than the recent ones matters, it
-// marks these as idle.
+// marks these as drained.
 func openFGAObjectsOfVersions[T any, P objectConstraint[T]](
 	t *table[T, P], k event.Key, mayHold tupleHolderCheck, of func(*T, tupleHolderCheck) []string,
 ) (objects []string) {

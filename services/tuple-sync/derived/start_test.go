@@ -6,7 +6,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Grants follow from the view alone. The API server is read once, before the store is adopted.
+// Grants follow from the informer alone. The API server is read once, before the store is adopted.
 func TestGrantsDoNotNeedAPIServerRead(t *testing.T) {
 	const bindings = 60
 	b := newReconcilerEnv(t)

@@ -41,7 +41,7 @@ const (
 	byType = "type"
 )
 
-// State holds the declared objects of IAM, from the view.
+// State holds the declared objects of IAM, from the informer.
 type State struct {
 	store  event.Key
 	stores *informer.Lister[corev1alpha1.Store]
@@ -172,8 +172,8 @@ func NewState(v *informer.Informer, stores *informer.Lister[corev1alpha1.Store],
 	return s
 }
 
-// recomputeRegistrations computes judged again after a load of the view, and always raises revision. The registry may be of content
-// that the load replaced.
+// recomputeRegistrations computes judged again after a load of the informer, and always raises revision. The registry
+// may be of content that the load replaced.
 func (s *State) recomputeRegistrations() {
 	clear(s.judged)
 	for _, k := range s.resources.rows.Keys() {

@@ -72,8 +72,8 @@ func TestDeletedBindingsAreForgotten(t *testing.T) {
 	}
 	b.follow()
 	b.ask(Key{sort: tail})
-	if err := b.pass(Key{sort: tail}, true); err != nil || len(b.State.bindings.idle) > 0 {
-		t.Errorf("after all was looked at some rest for ever: %v, %v", b.State.bindings.idle, err)
+	if err := b.pass(Key{sort: tail}, true); err != nil || len(b.State.bindings.drained) > 0 {
+		t.Errorf("after all was looked at some rest for ever: %v, %v", b.State.bindings.drained, err)
 	}
 	if kept := len(b.copy.steady) + len(b.copy.waiting) + len(b.copy.doubted) + len(b.State.taken.keys); kept > 10 {
 		t.Errorf("of %d objects something is kept: %v, %v, %v, %v", kept, b.copy.steady, b.copy.waiting, b.copy.doubted, b.State.taken.keys)

@@ -128,7 +128,7 @@ func (r *Reconciler) reportUndeclaredRemoved(ctx context.Context, object string,
 	}
 	r.undeclared.Add(float64(len(doors)))
 	told := fmt.Sprintf("other software wrote %d tuples of %s that no object declares, for example %s", len(doors), object, fromIAMTuple(doors[0]))
-	r.Log.WarnContext(ctx, "tuples of IAM removed that nobody declares", slog.String("object", object), slog.Int("tuples", len(doors)),
+	r.Log.WarnContext(ctx, "undeclared tuples of IAM removed", slog.String("object", object), slog.Int("tuples", len(doors)),
 		slog.String("such_as", fromIAMTuple(doors[0]).String()))
 	if store, known := r.State.iamStore(); known {
 		r.Status.RecordEvents(ctx, store.Change, condition.EventContent{Warning: true, Reason: "UndeclaredTupleRemoved", Message: told})

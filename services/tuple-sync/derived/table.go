@@ -64,9 +64,9 @@ type table[T any, P objectConstraint[T]] struct {
 	rows *informer.Lister[T]
 
 	mu sync.Mutex
-	// idle holds, by name, the newest deleted state whose OpenFGA objects were empty at the last check. Those of all
+	// drained holds, by name, the newest deleted state whose OpenFGA objects were empty at the last check. Those of all
 	// older states were empty too.
-	idle map[event.Key]event.Change
+	drained map[event.Key]event.Change
 }
 
 // tableConfig describes one kind.
@@ -98,7 +98,7 @@ func registerTable[T any, P objectConstraint[T]](v *informer.Informer, s *State,
 		all := iam.OpenFGAType(c.kind.Group, c.kind.Kind)
 		c.typ = func(*T) string { return all }
 	}
-	t := &table[T, P]{cfg: c, idle: map[event.Key]event.Change{}}
+	t := &table[T, P]{cfg: c, drained: map[event.Key]event.Change{}}
 	indexes := map[string]func(*T) []string{
 		byObject: func(value *T) []string { return []string{t.openFGAObjectName(value)} },
 		byOwner: func(value *T) (owners []string) {
@@ -159,29 +159,29 @@ func (t *table[T, P]) keyOf(namespace, name string) event.Key {
 	return event.Key{Cluster: t.cfg.cluster, GroupResource: t.cfg.kind.GroupResource, Namespace: namespace, Name: name}
 }
 
-// undrainedVersions returns the states of a name that are not idle: the live one first, then the deleted ones.
+// undrainedVersions returns the states of a name that are not drained: the live one first, then the deleted ones.
 func (t *table[T, P]) undrainedVersions(k event.Key) (all []informer.Object[T]) {
 	if o, ok := t.rows.Get(k); ok {
 		all = append(all, o)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return append(all, t.rows.TombstonesSince(k, t.idle[k])...)
+	return append(all, t.rows.TombstonesSince(k, t.drained[k])...)
 }
 
-// markDrained marks a deleted state, and all older ones of its name, as idle.
+// markDrained marks a deleted state, and all older ones of its name, as drained.
 func (t *table[T, P]) markDrained(k event.Key, c event.Change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.idle[k] = c
+	t.drained[k] = c
 }
 
-// resetDrained clears idle, so that all states count again. This also drops entries of names without any state, which bounds
-// the map.
+// resetDrained clears drained, so that all states count again. This also drops entries of names without any state,
+// which bounds the map.
 func (t *table[T, P]) resetDrained() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	clear(t.idle)
+	clear(t.drained)
 }
 
 // allVersions returns all states of a name, the live one first.

@@ -15,7 +15,8 @@ func (s *State) markRevoking(k event.Key) {
 	s.taken.keys[k] = true
 }
 
-// isMarkedRevoking reports whether an object is marked. It takes no lock of the view, because callers order the queue.
+// isMarkedRevoking reports whether an object is marked. It takes no lock of the informer, because callers order the
+// queue.
 func (s *State) isMarkedRevoking(k event.Key) bool {
 	s.taken.mu.Lock()
 	defer s.taken.mu.Unlock()

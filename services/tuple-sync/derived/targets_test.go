@@ -92,7 +92,7 @@ func TestObservationEnqueuesDependentsOnly(t *testing.T) {
 	tell(docs, informer.TargetKindStatus{Kind: "Other", Observed: true}, rest, depends...)
 	tell(docs, informer.TargetKindStatus{Kind: "Doc", Observed: true}, whole, depends...)
 	b.drop(docKind(), "other")
-	clear(b.dirty) // Of what a view does not hold any more because nobody registers it, it does not tell.
+	clear(b.dirty) // Of what an informer does not hold any more because nobody registers it, it does not tell.
 	tell(docs, informer.TargetKindStatus{}, rest, depends...)
 }
 
@@ -123,7 +123,7 @@ func TestKindIsObservedUnderOneOfTwoPlurals(t *testing.T) {
 		{old.GroupResource, informer.TargetKindStatus{}, true, false},
 	} {
 		if told[c.of] = c.is; !c.is.Observed && c.is.Problem == "" {
-			b.drop(papers, "old") // As a view does, which holds nothing of it then.
+			b.drop(papers, "old") // As an informer does, which holds nothing of it then.
 		}
 		b.State.observed.updateObservation(c.of)
 		b.follow()

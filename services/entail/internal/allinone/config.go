@@ -191,7 +191,7 @@ func (c *Config) requireSameCluster(dir string) error {
 		return fmt.Errorf("--cluster %q: the state in %s is of cluster %q; use that name, or another --state-dir", c.Cluster, dir, made)
 	}
 	if err := os.WriteFile(path, []byte(c.Cluster), 0o600); err != nil {
-		return fmt.Errorf("keep the name of the cluster: %w", err)
+		return fmt.Errorf("store the name of the cluster: %w", err)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ const (
 func applyConnectionSecret(ctx context.Context, cfg *rest.Config, server *opensearch.Server) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
-		return fmt.Errorf("telling how to reach OpenSearch: %w", err)
+		return fmt.Errorf("writing the connection Secret of OpenSearch: %w", err)
 	}
 	admin := server.AdminCertificate()
 	secret := corev1apply.Secret(connectionName, connectionNamespace).
@@ -37,7 +37,7 @@ func applyConnectionSecret(ctx context.Context, cfg *rest.Config, server *opense
 		})
 	options := metav1.ApplyOptions{FieldManager: "entail-up", Force: true}
 	if _, err := client.CoreV1().Secrets(connectionNamespace).Apply(ctx, secret, options); err != nil {
-		return fmt.Errorf("telling how to reach OpenSearch: %w", err)
+		return fmt.Errorf("writing the connection Secret of OpenSearch: %w", err)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func (c *Config) watchedSecretNamespaces() []string {
 func bindSecretRoles(ctx context.Context, cfg *rest.Config) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
-		return fmt.Errorf("letting Secrets be read: %w", err)
+		return fmt.Errorf("giving services the right to read Secrets: %w", err)
 	}
 	for _, account := range rbac.ServiceAccounts() {
 		if len(account.Secrets) == 0 {
@@ -67,7 +67,7 @@ func bindSecretRoles(ctx context.Context, cfg *rest.Config) error {
 			WithSubjects(rbacv1apply.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(rbac.Namespace).WithName(account.Service))
 		options := metav1.ApplyOptions{FieldManager: "entail-up", Force: true}
 		if _, err := client.RbacV1().RoleBindings(connectionNamespace).Apply(ctx, binding, options); err != nil {
-			return fmt.Errorf("letting %s read Secrets in %s: %w", account.Service, connectionNamespace, err)
+			return fmt.Errorf("giving %s the right to read Secrets in %s: %w", account.Service, connectionNamespace, err)
 		}
 		if err := devserver.AwaitUserRight(ctx, cfg, account.UserName(), connectionNamespace, account.Secrets[0]); err != nil {
 			return err

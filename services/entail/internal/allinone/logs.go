@@ -88,7 +88,7 @@ func (f *logFile) rotateFile() error {
 		_ = f.file.Close() // No data is lost: every write has reached the file.
 	}
 	if err := os.Rename(f.path, f.path+".old"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("keep log %s: %w", f.path, err)
+		return fmt.Errorf("rotate log %s: %w", f.path, err)
 	}
 	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -227,7 +227,7 @@ func (w *runningService) awaitReady(ctx context.Context) error {
 			return nil
 		}
 		if !backoff.Sleep(ctx, readyPoll) {
-			return fmt.Errorf("wait for %s: %w (it says: %s)", w.name, context.Cause(ctx), answer)
+			return fmt.Errorf("wait for %s: %w (its answer: %s)", w.name, context.Cause(ctx), answer)
 		}
 	}
 }

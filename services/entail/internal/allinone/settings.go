@@ -42,7 +42,7 @@ type namedServiceConfig struct {
 	openFGA *fga.Config
 }
 
-func (s *ServicesConfig) allSettings() []namedServiceConfig {
+func (s *ServicesConfig) namedServices() []namedServiceConfig {
 	return []namedServiceConfig{
 		{topology.Watcher, &s.Watcher, &s.Watcher.Config, nil},
 		{topology.StoreSync, &s.StoreSync, &s.StoreSync.Config.Config, &s.StoreSync.OpenFGA},
@@ -56,7 +56,7 @@ func (s *ServicesConfig) allSettings() []namedServiceConfig {
 // validateServices returns the errors with which services would refuse to start.
 func (s ServicesConfig) validateServices(cluster string) error {
 	var errs []error
-	for _, t := range s.allSettings() {
+	for _, t := range s.namedServices() {
 		t.common.Cluster = cluster
 		if t.openFGA != nil {
 			t.openFGA.Target = cmp.Or(t.openFGA.Target, loopback+":1")
@@ -73,7 +73,7 @@ type serviceFlags []*pflag.FlagSet
 
 func (s *ServicesConfig) newServiceFlags() serviceFlags {
 	var all serviceFlags
-	for _, t := range s.allSettings() {
+	for _, t := range s.namedServices() {
 		fs := pflag.NewFlagSet(t.name, pflag.ContinueOnError)
 		t.settings.BindFlags(fs)
 		if t.openFGA != nil {

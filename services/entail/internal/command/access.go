@@ -30,7 +30,7 @@ func newExplainRoleCommand(around IOStreams) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	q := newInferenceCall(cmd, around)
-	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace in question")
+	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace of the roles and RoleBindings")
 	completeFirstArgument(cmd, kubeconfigCluster{around.Getenv}.roleNameCompleter(&namespace))
 	cmd.Flags().StringVar(&who, "for", "", "`subject` to explain")
 	registerFlagCompletion(cmd, "for", completeSubjectPrefix)
@@ -67,7 +67,7 @@ func newWhatHasCommand(around IOStreams) *cobra.Command {
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: completeSubjectPrefix,
 	}
 	q := newInferenceCall(cmd, around)
-	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace in question")
+	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace of the roles and RoleBindings")
 	cmd.Flags().StringSliceVar(&groups, "group", nil, "`groups` of the subject; Kubernetes does not store them")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		subject, err := parseSubject(args[0])

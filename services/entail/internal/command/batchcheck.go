@@ -97,7 +97,7 @@ func readQuestions(cmd *cobra.Command, file string) (keys []*tuplev1.TupleKey, e
 		}
 	}
 	if len(keys) == 0 {
-		return nil, fmt.Errorf("%w: %s holds no question", exit.ErrUsage, file)
+		return nil, fmt.Errorf("%w: %s contains no questions", exit.ErrUsage, file)
 	}
 	return keys, lines.Err()
 }

@@ -168,7 +168,7 @@ func (c *apiConnection) newAuthenticatedTransport() (http.RoundTripper, error) {
 		return nil, err
 	}
 	if token != "" && server.Scheme == "http" && !isLoopback(server.Hostname()) {
-		return nil, fmt.Errorf("%w: a token would travel in the clear to %s: use an https URL", exit.ErrUsage, server.Host)
+		return nil, fmt.Errorf("%w: the token would be sent to %s without encryption: use an https URL", exit.ErrUsage, server.Host)
 	}
 	transport, err := c.newTLSTransport()
 	if err != nil {

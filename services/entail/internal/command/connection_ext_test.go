@@ -81,7 +81,7 @@ func TestTokenRequiresTLSExceptOnLoopback(t *testing.T) {
 		"http://192.0.2.1:1": true, "http://entail.example": true, "http://127.0.0.1.example": true, "http://localhost.example": true,
 	} {
 		got := run(t, map[string]string{"ENTAIL_TOKEN": "secret"}, "status", "--timeout", "1ms", "--server", server)
-		if is := strings.Contains(got.err, "would travel in the clear"); is != refused || got.code == 0 {
+		if is := strings.Contains(got.err, "without encryption"); is != refused || got.code == 0 {
 			t.Errorf("%s: %+v", server, got)
 		}
 	}

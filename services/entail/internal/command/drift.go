@@ -22,7 +22,7 @@ func newDriftCommand(around IOStreams) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	q := newInferenceCall(cmd, around)
-	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace in question")
+	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace of the roles and RoleBindings")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		drift, err := callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.CheckDrift,
 			&inferencev1.CheckDriftRequest{Namespace: namespace}, report.Printer.WriteDrift)

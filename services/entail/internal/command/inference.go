@@ -103,7 +103,7 @@ func newWhoHasCommand(around IOStreams) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	q := newInferenceCall(cmd, around)
-	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace in question")
+	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace of the roles and RoleBindings")
 	completeFirstArgument(cmd, kubeconfigCluster{around.Getenv}.roleNameCompleter(&namespace))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		role, err := parseRole(args[0])

@@ -164,7 +164,7 @@ func TestPreviewRulesSendsRulesOfFile(t *testing.T) {
 	if strings.Join(sent, " ") != want || i.previewed.GetNamespace() != "team-a" {
 		t.Errorf("asked for %v in %q, want %s in team-a", sent, i.previewed.GetNamespace(), want)
 	}
-	if got.code != 0 || !strings.Contains(got.out, "2 RoleBindings to make") {
+	if got.code != 0 || !strings.Contains(got.out, "2 RoleBindings to create") {
 		t.Errorf("got %+v", got)
 	}
 }

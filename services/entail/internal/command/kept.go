@@ -54,7 +54,7 @@ func marshalWithObjectsOnOldVersion(m proto.Message, texts []objectOnOldVersion,
 		return nil, fmt.Errorf("decode answer: %w", err)
 	}
 	if fields["earlierTexts"], err = json.Marshal(texts); err != nil {
-		return nil, fmt.Errorf("encode earlier texts: %w", err)
+		return nil, fmt.Errorf("encode last valid texts: %w", err)
 	}
 	return json.Marshal(fields)
 }

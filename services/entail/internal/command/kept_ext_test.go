@@ -113,7 +113,7 @@ func TestStatusListsOutdatedObjectsAndObjectStates(t *testing.T) {
 		t.Errorf("without a kubeconfig: %+v", got)
 	}
 	env["KUBECONFIG"] = startListAPIServer(t, nil)
-	if got := run(t, env, "status", "--server", url); got.code != 5 || !strings.Contains(got.err, "version in force: ") || !strings.Contains(got.err, "opensearchusers is not known: ") {
+	if got := run(t, env, "status", "--server", url); got.code != 5 || !strings.Contains(got.err, "version in force: ") || !strings.Contains(got.err, "states of opensearchusers are not known: ") {
 		t.Errorf("without the right to see them: %+v", got)
 	}
 }

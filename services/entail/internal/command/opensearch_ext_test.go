@@ -119,7 +119,7 @@ func TestOpenSearchListsEntitiesWithOwners(t *testing.T) {
 		},
 		"preview --delete OpensearchRole/logs": {"Nothing would be written", "OpensearchRole   logs   deleted"},
 		"users": {
-			"USER    IS      OF                  ASKED FOR BY   STATE     WHY\n", "admin   there   OpenSearch itself", "anna    there   default/anna", "kim     there   others",
+			"USER    IS      BELONGS TO          DECLARED BY    STATE     WHY\n", "admin   there   OpenSearch itself", "anna    there   default/anna", "kim     there   others",
 			"from another author",
 		},
 		"roles":           {"logs   missing   default/logs"},

@@ -44,7 +44,7 @@ func (c kubeconfigCluster) printOpenSearchStates(cmd *cobra.Command) (incomplete
 		switch {
 		case apierrors.IsNotFound(err): // The kind is not installed.
 		case err != nil:
-			cmd.PrintErrf("What became of %s is not known: %v\n", kind.Resource, err)
+			cmd.PrintErrf("The states of %s are not known: %v\n", kind.Resource, err)
 			incomplete = errTruncated
 		case len(words) > 0:
 			cmd.Printf("%s: %s\n", kind.Resource, strings.Join(words, ", "))

@@ -204,12 +204,12 @@ func (w *accessFlags) parseSubject(args []string) (*accessv1.Subject, error) {
 		return &accessv1.Subject{}, nil
 	}
 	if len(args) == 0 {
-		return nil, fmt.Errorf("%w: --group needs WHO: name the user, or give group:NAME for all its members", exit.ErrUsage)
+		return nil, fmt.Errorf("%w: --group needs a user: name WHO, or give group:NAME to ask about all members of the group", exit.ErrUsage)
 	}
 	argument := args[0]
 	kind, name, ok := strings.Cut(argument, ":")
 	if name == "" && ok || argument == "" {
-		return nil, fmt.Errorf("%w: %q names nobody", exit.ErrUsage, argument)
+		return nil, fmt.Errorf("%w: %q names no subject", exit.ErrUsage, argument)
 	}
 	switch {
 	case kind == "user" && ok:

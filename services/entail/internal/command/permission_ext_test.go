@@ -75,7 +75,7 @@ func TestCanISetsExitCode(t *testing.T) {
 	if got := (&fakeAccessService{allowed: true}).ask(t, "can-i", "alice", "get", "projects/web"); got.code != 0 || !strings.HasPrefix(got.out, "yes") {
 		t.Errorf("who may is told %+v", got)
 	}
-	if got := (&fakeAccessService{}).ask(t, "can-i", "alice", "get", "projects/web"); got.code != 1 || got.out != "no: it takes p/projects.get\n" || got.err != "" {
+	if got := (&fakeAccessService{}).ask(t, "can-i", "alice", "get", "projects/web"); got.code != 1 || got.out != "no: this requires p/projects.get\n" || got.err != "" {
 		t.Errorf("who may not is told %+v", got)
 	}
 }
@@ -97,7 +97,7 @@ func TestAccessArgumentsParseEachForm(t *testing.T) {
 		}
 	}
 	for words, want := range map[string]string{
-		"user: get projects": "nobody", "alice get projects/": "neither", "alice get twins": "twins.a, twins.b.c", "alice get nothings": "there are: projects.p",
+		"user: get projects": "names no subject", "alice get projects/": "neither", "alice get twins": "twins.a, twins.b.c", "alice get nothings": "there are: projects.p",
 	} {
 		if got := (&fakeAccessService{}).ask(t, append([]string{"can-i"}, strings.Fields(words)...)...); got.code != 2 || !strings.Contains(got.err, want) {
 			t.Errorf("%q is refused with %+v", words, got)
@@ -111,7 +111,7 @@ func TestAccessQuestionDefaultsToCaller(t *testing.T) {
 		if got := a.ask(t, strings.Fields(line)...); got.code != 0 || a.subject == nil || a.subject.GetUser() != "" || len(a.subject.GetGroups()) > 0 {
 			t.Errorf("%s asks about %v: %+v", line, a.subject, got)
 		}
-		if got := new(fakeAccessService).ask(t, append(strings.Fields(line), "--group", "g")...); got.code != 2 || !strings.Contains(got.err, "--group needs WHO") {
+		if got := new(fakeAccessService).ask(t, append(strings.Fields(line), "--group", "g")...); got.code != 2 || !strings.Contains(got.err, "--group needs a user") {
 			t.Errorf("%s with a group: %+v", line, got)
 		}
 	}

@@ -64,7 +64,7 @@ func TestIAMKindsListsProtectedResources(t *testing.T) {
 		!strings.Contains(got.out, "apiGroups: [b.c]") || strings.Contains(got.out, "miloapis.com") {
 		t.Errorf("the rights on them: %+v", got)
 	}
-	if got := a.ask(t, "iam", "model"); got.code != 0 || !strings.Contains(got.out, "does not have it as asked for: Pending: soon") {
+	if got := a.ask(t, "iam", "model"); got.code != 0 || !strings.Contains(got.out, "does not have this model yet: Pending: soon") {
 		t.Errorf("model: %+v", got)
 	}
 }

@@ -102,7 +102,7 @@ func readPreviewRulesRequest(in io.Reader, file, namespace string, only bool) (*
 	for _, rule := range rules {
 		own := cmp.Or(rule.Namespace, namespace)
 		if request.Namespace = cmp.Or(request.GetNamespace(), own); request.GetNamespace() != own {
-			return nil, fmt.Errorf("rule %s is of namespace %s, others of %s: preview one namespace at a time", rule.Name, own, request.GetNamespace())
+			return nil, fmt.Errorf("rule %s belongs to namespace %s, others to %s: preview one namespace at a time", rule.Name, own, request.GetNamespace())
 		}
 		says := rule.Spec.InferenceRule
 		request.Changes = append(request.Changes, &inferencev1.RuleChange{

@@ -46,8 +46,8 @@ func listSharedObjects(ctx context.Context, client dynamic.Interface) (theirs []
 
 // sharedObjectsError returns the error that uninstall removed nothing, with the objects and what to do.
 func sharedObjectsError(theirs []remainingObject) error {
-	return fmt.Errorf(`%w: kinds that other software applied, too, have %s, for which services make things, and which would never be let go:
+	return fmt.Errorf(`%w: other software also uses these kinds, and there are %s, which may have finalizers of Entail:
 %s
-Nothing was removed. Delete them while services run; or, if that software or you see to them and their finalizers, give --leave-shared`,
+Nothing was removed. Delete the objects while the services run. Or remove the finalizers yourself, and give --leave-shared`,
 		exit.ErrUsage, countsByKindText(theirs), objectLines(theirs))
 }

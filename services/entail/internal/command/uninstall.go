@@ -152,7 +152,7 @@ func storageVersionResource(definition *unstructured.Unstructured) (of schema.Gr
 		}
 	}
 	if of.Group == "" || of.Resource == "" || of.Version == "" {
-		return of, fmt.Errorf("kind %s does not say what it stores", definition.GetName())
+		return of, fmt.Errorf("CustomResourceDefinition %s lacks a group, a plural or a stored version", definition.GetName())
 	}
 	return of, nil
 }

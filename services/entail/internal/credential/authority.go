@@ -95,7 +95,7 @@ func (a *certificateAuthority) isCertificateValid(have map[string][]byte, names 
 func (a *certificateAuthority) createCertificate(template *x509.Certificate) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making the key of %s: %w", template.Subject, err)
+		return nil, nil, fmt.Errorf("creating the key of %s: %w", template.Subject, err)
 	}
 	parent, signer := a.leaf, a.signer
 	if parent == nil {

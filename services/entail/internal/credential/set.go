@@ -121,13 +121,13 @@ func (s Set) addNATSUsers(want Set, authority *certificateAuthority) error {
 			pair, err = nkeys.CreateUser()
 		}
 		if err != nil {
-			return fmt.Errorf("the seed of %s is damaged: remove it, and another is made: %w", name, err)
+			return fmt.Errorf("the seed of %s is damaged: remove it, and a new one is created: %w", name, err)
 		}
 		if seed, err = pair.Seed(); err != nil {
-			return fmt.Errorf("making the seed of %s: %w", name, err)
+			return fmt.Errorf("creating the seed of %s: %w", name, err)
 		}
 		if public[user], err = pair.PublicKey(); err != nil {
-			return fmt.Errorf("making the seed of %s: %w", name, err)
+			return fmt.Errorf("creating the seed of %s: %w", name, err)
 		}
 		want[name] = map[string][]byte{seedFile: seed, authorityFile: authority.certificate}
 	}

@@ -130,7 +130,7 @@ func compareWithFiles(path string, made []compilerOutput) error {
 		name := filepath.Join(path, a.name)
 		has, err := os.ReadFile(name)
 		if err != nil {
-			return fmt.Errorf("%w: read what to compare with: %w", exit.ErrUsage, err)
+			return fmt.Errorf("%w: read the file to compare with: %w", exit.ErrUsage, err)
 		}
 		if !bytes.Equal(has, a.content) {
 			return fmt.Errorf("%s: %w", name, errDrift)

@@ -76,7 +76,7 @@ func (f *formatRun) validateFlags() error {
 	case f.as != asFile && f.as != asManifest:
 		return fmt.Errorf("--as %q is none of file, manifest", f.as)
 	case f.as == asFile && f.object != (format.ManifestTarget{}):
-		return errors.New("--store, --namespace and --name are of manifests: add --as manifest")
+		return errors.New("--store, --namespace and --name apply only to manifests: add --as manifest")
 	case f.as == asManifest && f.object.Store == "":
 		return errors.New("a manifest names its Store: add --store NAME")
 	}

@@ -59,7 +59,7 @@ func (f *findingsWriter) bindOutputFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.format, "output", "o", asText, "format of findings: text, json or sarif")
 }
 
-// newFindingsWriterForFormat returns the findings of a command whose results have the given format.
+// newFindingsWriterForFormat returns the writer of a command whose results have the given format.
 func newFindingsWriterForFormat(format report.Format, o policy.Options) *findingsWriter {
 	if format == report.Table {
 		return &findingsWriter{format: asText, options: o}

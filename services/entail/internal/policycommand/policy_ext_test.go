@@ -331,7 +331,7 @@ func TestPolicyRefusesInvalidInput(t *testing.T) {
 		"no file":           {[]string{"/nowhere.yaml"}, []int{2}, "no such file"},
 		"an empty folder":   {[]string{empty}, []int{2}, "no *.yaml files"},
 		"100 MB":            {[]string{huge}, []int{1, 2}, "more than"},
-		"a wrong option":    {[]string{fixture(t), "--role-suffix", "x"}, []int{2}, "begin with _"},
+		"a wrong option":    {[]string{fixture(t), "--role-suffix", "x"}, []int{2}, "use _, then"},
 		"an unknown format": {[]string{fixture(t), "-o", "xml"}, []int{2}, "text, json, sarif"},
 	}
 	for name, test := range tests {

@@ -64,12 +64,12 @@ func TestOutageIsReportedOnlyByWaitingObjects(t *testing.T) {
 				}
 			})
 			return end
-		}, "no answer since"},
+		}, "not answered since"},
 		"refused": {func(s *inProcessServices) func() {
 			s.backend.FailBefore(func(context.Context, string) error { return fault.Unavailable(errors.New("who are you?")) })
 			return func() { s.backend.FailBefore(nil) }
 		}, "who are you?"},
-		"away": {func(s *inProcessServices) func() { s.backend.Stop(); return func() { s.backend.Start(t) } }, "no answer since"},
+		"away": {func(s *inProcessServices) func() { s.backend.Stop(); return func() { s.backend.Start(t) } }, "not answered since"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startInProcessServices(t, topology.Watcher, topology.StoreSync, topology.TupleSync)

@@ -15,9 +15,9 @@ func (p Printer) WriteRoleExplanation(of *inferencev1.ExplainRoleRequest, m *inf
 		return
 	}
 	for _, r := range m.GetReasons() {
-		by := "They hold it as %s by %s (%s)."
+		by := "%s has it by %s (%s)."
 		if len(r.GetPath()) > 0 {
-			by = "They hold it as %s by %s (%s), whose role implies it:"
+			by = "%s has it by %s (%s), whose role implies it:"
 		}
 		p.writeLinef(by, subjectName(r.GetSubject()), qualifiedBindingName(r.GetBinding()), bindingStateText(r.GetState()))
 		p.writePathSteps(r.GetPath())

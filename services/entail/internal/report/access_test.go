@@ -16,8 +16,8 @@ func TestWriteRoleExplanation(t *testing.T) {
 		}},
 	}}
 	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleExplanation(nil, m) }), `
-They hold it as group:team by ClusterRoleBinding all (explicit).
-They hold it as user:alice by RoleBinding b (pending), whose role implies it:
+group:team has it by ClusterRoleBinding all (explicit).
+user:alice has it by RoleBinding b (pending), whose role implies it:
   admin implies writer by rule r1
 There is more.
 `)
@@ -26,7 +26,7 @@ There is more.
 	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleExplanation(request, no) }), `
 user:alice does not hold writer in namespace team-a.
 Groups of the subject by --group: dev, ops.
-Considered: 0 RoleBindings and 2 rules of namespace team-a, 0 ClusterRoleBindings.
+Considered: 0 RoleBindings and 2 rules of namespace team-a, and 0 ClusterRoleBindings.
 Not considered: members of groups, PolicyBindings of IAM, and other roles with the same permissions.
 `)
 }
@@ -45,7 +45,7 @@ clusterrole/view   explicit   ClusterRoleBinding/all
 	expectEqual(t, write(t, func(p report.Printer) { p.WriteEffectiveRoles(request, &inferencev1.ListEffectiveRolesResponse{}) }), `
 user:alice holds no role in namespace team-a.
 Groups of the subject: those of every user alone; --group adds others.
-Considered: 0 RoleBindings and 0 rules of namespace team-a, 0 ClusterRoleBindings.
+Considered: 0 RoleBindings and 0 rules of namespace team-a, and 0 ClusterRoleBindings.
 Not considered: members of groups, PolicyBindings of IAM, and other roles with the same permissions.
 `)
 	m.Roles, m.SubjectUnnamed = m.GetRoles()[1:], true

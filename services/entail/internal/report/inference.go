@@ -80,7 +80,7 @@ func (p Printer) WriteRoleHolders(of *inferencev1.WhoHasRoleRequest, m *inferenc
 
 // writeConsidered names what a negative answer covers, and what it does not.
 func (p Printer) writeConsidered(namespace string, c *inferencev1.Considered) {
-	p.writeLinef("Considered: %s and %s of namespace %s, %s.", countText(c.GetRoleBindings(), "RoleBinding"), countText(c.GetRules(), "rule"), namespace,
+	p.writeLinef("Considered: %s and %s of namespace %s, and %s.", countText(c.GetRoleBindings(), "RoleBinding"), countText(c.GetRules(), "rule"), namespace,
 		countText(c.GetClusterRoleBindings(), "ClusterRoleBinding"))
 	p.writeLinef("Not considered: members of groups, PolicyBindings of IAM, and other roles with the same permissions.")
 }
@@ -103,13 +103,13 @@ func (p Printer) WriteRolePreview(m *inferencev1.Preview) {
 	if len(rows) > 0 {
 		p.writeTable([]string{"SUBJECT", "GAINS", "LOSES"}, rows)
 	}
-	lines := []string{fmt.Sprintf("%s to make, %d to change, %d to delete; %s to the API server.",
+	lines := []string{fmt.Sprintf("%s to create, %d to change, %d to delete; %s to the API server.",
 		countText(m.GetCreated(), "RoleBinding"), m.GetUpdated(), m.GetDeleted(), countText(m.GetWrites(), "write"))}
 	for _, c := range m.GetNewCycles() {
-		lines = append(lines, "These would imply each other: "+listedRolesText(c.GetRoles(), c.GetRolesTotal()))
+		lines = append(lines, "These roles would imply each other: "+listedRolesText(c.GetRoles(), c.GetRolesTotal()))
 	}
 	for _, c := range m.GetResolvedCycles() {
-		lines = append(lines, "These would no longer imply each other: "+listedRolesText(c.GetRoles(), c.GetRolesTotal()))
+		lines = append(lines, "These roles would no longer imply each other: "+listedRolesText(c.GetRoles(), c.GetRolesTotal()))
 	}
 	for _, b := range m.GetBindings() {
 		if b.GetChange() == inferencev1.BindingChange_CHANGE_CONFLICT {

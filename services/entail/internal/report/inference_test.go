@@ -128,7 +128,7 @@ user:alice   implied   b
 	none := &inferencev1.WhoHasRoleResponse{Considered: &inferencev1.Considered{RoleBindings: 1, ClusterRoleBindings: 12}}
 	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleHolders(request, none) }), `
 Nobody holds writer in namespace team-a.
-Considered: 1 RoleBinding and 0 rules of namespace team-a, 12 ClusterRoleBindings.
+Considered: 1 RoleBinding and 0 rules of namespace team-a, and 12 ClusterRoleBindings.
 Not considered: members of groups, PolicyBindings of IAM, and other roles with the same permissions.
 `)
 	m.Holders, m.RoleMissing = m.GetHolders()[1:], true
@@ -153,9 +153,9 @@ func TestWriteRolePreviewListsGainsAndLosses(t *testing.T) {
 	expectEqual(t, write(t, func(p report.Printer) { p.WriteRolePreview(m) }), `
 SUBJECT      GAINS    LOSES
 user:alice   writer   noob, pro
-1 RoleBinding to make, 0 to change, 2 to delete; 5 writes to the API server.
-These would imply each other: a, b
-These would no longer imply each other: c, d
+1 RoleBinding to create, 0 to change, 2 to delete; 5 writes to the API server.
+These roles would imply each other: a, b
+These roles would no longer imply each other: c, d
 RoleBinding ir-9 would stay as it is: another object has this name.
 Rule bad would not count (ProhibitedRole): choose another child
 `)

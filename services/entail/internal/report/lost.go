@@ -23,7 +23,7 @@ func (p Printer) WriteLostReferences(namespace string, m *tuplev1.ListLostBindin
 		p.writeTable([]string{"NAMESPACE", "BINDING", "FIELD", "OBJECT", "UID", "REASON"}, rows)
 	}
 	if more := m.GetTotal() - int64(len(m.GetReferences())); more > 0 {
-		p.writeLinef("There are %d more: --limit.", more)
+		p.writeLinef("%d more are not listed: raise --limit.", more)
 	}
 	if len(m.GetNotChecked()) > 0 {
 		p.writeLinef("Not checked: %s.", strings.Join(m.GetNotChecked(), "; "))

@@ -22,7 +22,7 @@ func missingPermissionText(permission string) string {
 	if permission == "" {
 		return "no ProtectedResource registers this permission"
 	}
-	return "it takes " + permission
+	return "this requires " + permission
 }
 
 // WriteAccessExplanation explains why a subject has access, or what it lacks.
@@ -31,7 +31,7 @@ func (p Printer) WriteAccessExplanation(m *accessv1.ExplainAccessResponse) {
 		p.writeMissingAccess(m)
 		return
 	}
-	p.writeLinef("yes: it takes %s", m.GetPermission())
+	p.writeLinef("yes: this requires %s", m.GetPermission())
 	var levels []string
 	for _, place := range m.GetPath() {
 		levels = append(levels, placeText(place))
@@ -55,7 +55,7 @@ func (p Printer) drawNestedLines(lines []string) {
 func (p Printer) writeMissingAccess(m *accessv1.ExplainAccessResponse) {
 	p.writeLinef("no: %s", missingPermissionText(m.GetPermission()))
 	if m.GetUnregistered() && m.GetPermission() != "" {
-		p.writeLinef("That cannot be held there.")
+		p.writeLinef("No role can give this permission there.")
 	}
 	if m.GetNoSubject() {
 		p.writeLinef("No such user or account exists, or it is inactive.")
@@ -67,10 +67,10 @@ func (p Printer) writeMissingAccess(m *accessv1.ExplainAccessResponse) {
 		p.writeLinef("It has more owners than are followed: roles on the farthest owners do not count.")
 	}
 	if len(m.GetLacking()) == 0 && !m.GetUnregistered() && !m.GetNoSubject() {
-		p.writeLinef("They have no role on it or above it. A role that was given under another uid does not count.")
+		p.writeLinef("The subject has no role on it or above it. A role that was given under another uid does not count.")
 	}
 	for _, g := range m.GetLacking() {
-		p.writeLinef("They have %s, which does not give it.", grantText(g))
+		p.writeLinef("The subject has %s, which does not give it.", grantText(g))
 	}
 }
 
@@ -169,7 +169,7 @@ func (p Printer) WriteIAMModelStatus(m *accessv1.GetModelStatusResponse) {
 	case m.GetSynced():
 		p.writeLinef("OpenFGA has it: store %s, model %s.", m.GetStoreId(), m.GetAuthorizationModelId())
 	default:
-		p.writeLinef("OpenFGA does not have it as asked for: %s", m.GetMessage())
+		p.writeLinef("OpenFGA does not have this model yet: %s", m.GetMessage())
 	}
 	p.writeLinef("The data behind this answer is at most %s old.", m.GetAge().AsDuration().Round(time.Millisecond))
 }

@@ -40,7 +40,7 @@ no: no ProtectedResource registers this permission
 			Path:     []*accessv1.Place{{Type: "r/Project", Object: newName("", "web")}, grantOnOrganization().GetAt()},
 		})
 	}), `
-yes: it takes r/projects.get
+yes: this requires r/projects.get
 └─ Project.r web
    └─ Organization.r acme
       └─ PolicyBinding default/on-acme
@@ -53,12 +53,12 @@ yes: it takes r/projects.get
 			Permission: "r/projects.delete", Unregistered: true, NoSubject: true, NoObject: true, Truncated: true, Lacking: []*accessv1.Grant{grantOnOrganization()},
 		})
 	}), `
-no: it takes r/projects.delete
-That cannot be held there.
+no: this requires r/projects.delete
+No role can give this permission there.
 No such user or account exists, or it is inactive.
 There is no such object, as far as objects of its kind are followed.
 It has more owners than are followed: roles on the farthest owners do not count.
-They have Role default/reader on Organization.r acme by PolicyBinding default/on-acme, which does not give it.
+The subject has Role default/reader on Organization.r acme by PolicyBinding default/on-acme, which does not give it.
 `)
 }
 
@@ -66,8 +66,8 @@ func TestWriteAccessExplanationReportsMissingRole(t *testing.T) {
 	expectEqual(t, write(t, func(p report.Printer) {
 		p.WriteAccessExplanation(&accessv1.ExplainAccessResponse{Permission: "r/projects.get"})
 	}), `
-no: it takes r/projects.get
-They have no role on it or above it. A role that was given under another uid does not count.
+no: this requires r/projects.get
+The subject has no role on it or above it. A role that was given under another uid does not count.
 `)
 }
 
@@ -92,7 +92,7 @@ ON                ROLE             BY BINDING        PERMISSIONS
 every Project.r   default/reader   default/on-acme   r/projects: get, list
 `)
 	expectEqual(t, write(t, func(p report.Printer) { p.WriteAccessHolders(&accessv1.WhoCanResponse{Permission: "r/projects.get"}) }), `
-Nobody: it takes r/projects.get.
+Nobody: this requires r/projects.get.
 `)
 	expectEqual(t, write(t, func(p report.Printer) { p.WriteSubjectRights(&accessv1.WhatCanResponse{}) }), `
 Nothing.
@@ -176,7 +176,7 @@ r/Project        projects                r/Organization   ParentCycle: remove on
 	status := &accessv1.GetModelStatusResponse{Store: "iam", Kinds: 1, Permissions: 2, Types: 7, Bytes: 900, Message: "Pending: soon", Age: durationpb.New(time.Second)}
 	expectEqual(t, write(t, func(p report.Printer) { p.WriteIAMModelStatus(status) }), `
 1 kind, 2 permissions: 7 types, 900 bytes in the model of Store iam.
-OpenFGA does not have it as asked for: Pending: soon
+OpenFGA does not have this model yet: Pending: soon
 The data behind this answer is at most 1s old.
 `)
 	status.Synced, status.StoreId, status.AuthorizationModelId = true, "S", "M"

@@ -39,7 +39,7 @@ func (p Printer) writeOpenSearchTable(heading string, things []*opensearchv1.Thi
 			rows[i].ink = bad
 		}
 	}
-	p.writeTable([]string{heading, "IS", "OF", "ASKED FOR BY", headState, headWhy}, rows)
+	p.writeTable([]string{heading, "IS", "BELONGS TO", "DECLARED BY", headState, headWhy}, rows)
 }
 
 // WriteOpenSearchMappings lists who has which role.
@@ -78,7 +78,7 @@ func (p Printer) WriteMappingExplanation(m *opensearchv1.ExplainMappingResponse)
 		case !e.GetExists():
 			rows[i].cells[3], rows[i].ink = "missing", wait
 		case len(by) == 0:
-			rows[i].cells[2], rows[i].cells[3], rows[i].ink = "a binding that no longer does", "about to go", wait
+			rows[i].cells[2], rows[i].cells[3], rows[i].ink = "a binding that no longer does", "being removed", wait
 		}
 	}
 	p.writeTable([]string{"LIST", "ENTRY", "GIVEN BY", "IS"}, rows)

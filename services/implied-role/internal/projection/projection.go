@@ -22,7 +22,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
-// Config holds the settings of a projection. All fields are required.
+// Config holds the settings of a projector. All fields are required.
 type Config struct {
 	OpenFGA *fga.Client
 	// Store is the name of the OpenFGA store.
@@ -45,7 +45,7 @@ type Projector struct {
 	written map[string]*infer.RuleSet
 }
 
-// New returns a projection. The first [Projector.SyncNamespace] reads the store.
+// New returns a projector. The first [Projector.SyncNamespace] reads the store.
 func New(cfg Config) *Projector { return &Projector{cfg: cfg} }
 
 // ForgetTuples makes the next [Projector.SyncNamespace] read the store again, because others may have changed it.
@@ -57,7 +57,7 @@ func (p *Projector) ForgetTuples() {
 
 // SyncNamespace writes the rules of a namespace to OpenFGA. The first call, and the first after [Projector.ForgetTuples], reads all
 // tuples of the store and also repairs other namespaces. The error is [fault.Unavailable] if the store or its model
-// does not exist. If the model has no such roles, Sync logs a warning and returns nil.
+// does not exist. If the model has no such roles, SyncNamespace logs a warning and returns nil.
 func (p *Projector) SyncNamespace(ctx context.Context, namespace string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *Projector) writeNamespace(ctx context.Context, namespace string) error 
 	err := p.cfg.OpenFGA.Write(ctx, p.id, "", add, remove)
 	switch {
 	case errors.Is(err, fga.ErrInvalidTuple):
-		p.cfg.Log.WarnContext(ctx, "the model of the OpenFGA store cannot hold rules: let roles be assigned to roles, or correct --project-roles",
+		p.cfg.Log.WarnContext(ctx, "the model of the OpenFGA store cannot hold rules: allow roles to be assigned to roles, or correct --project-roles",
 			slog.String("namespace", namespace), slog.String("store", p.cfg.Store), slog.Any("error", err))
 		return nil
 	case errors.Is(err, fga.ErrStoreNotFound), errors.Is(err, fga.ErrModelNotFound):

@@ -252,14 +252,14 @@ func TestPageTokenIsBoundToListAndFilter(t *testing.T) {
 		t.Errorf("the rest is %v", page)
 	}
 	_, err := w.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{PageToken: token})
-	expectRefused(t, err, connect.CodeInvalidArgument, "of another list or filter")
+	expectRefused(t, err, connect.CodeInvalidArgument, "to another list or filter")
 	_, err = w.ListRules(t.Context(), &inferencev1.ListRulesRequest{Namespace: "team", PageToken: token})
-	expectRefused(t, err, connect.CodeInvalidArgument, "of another list or filter")
+	expectRefused(t, err, connect.CodeInvalidArgument, "to another list or filter")
 	holders := must(w.WhoHasRole(t.Context(), &inferencev1.WhoHasRoleRequest{Namespace: "team", Role: toRoleMessage(role("b")), PageSize: 1}))(t)
 	_, err = w.WhoHasRole(t.Context(), &inferencev1.WhoHasRoleRequest{
 		Namespace: "team", Role: toRoleMessage(role("d")), PageToken: holders.GetNextPageToken(),
 	})
-	expectRefused(t, err, connect.CodeInvalidArgument, "of another list or filter")
+	expectRefused(t, err, connect.CodeInvalidArgument, "to another list or filter")
 }
 
 func TestEveryProcedureHasNoSideEffects(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// LiveLister lists a namespace from the API server, not from the view.
+// LiveLister lists a namespace from the API server, not from the informer.
 type LiveLister interface {
 	List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error]
 }

@@ -138,7 +138,7 @@ func TestCheckDriftComparesWithAPIServer(t *testing.T) {
 	if got := check(); !got.GetInStep() {
 		t.Errorf("in step: %v", got)
 	}
-	// These changes are not in the view.
+	// These changes are not in the informer.
 	key := w.cfg.State.BindingKey("team", infer.GeneratedName("B", role("b")))
 	delete(w.live, key)
 	key.Name = infer.GeneratedName("B", role("c"))

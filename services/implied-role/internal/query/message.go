@@ -65,7 +65,7 @@ func toRuleMessage(ruleSet *infer.RuleSet, r infer.EvaluatedRule, object state.R
 	case !m.GetAccepted():
 		m.Reason, m.Message = r.Reason, r.Message
 	case !known:
-		m.Reason, m.Message = infer.Pending, "the service has not come to it yet"
+		m.Reason, m.Message = infer.Pending, "implied-role has not processed it yet"
 	case !m.GetSynced():
 		m.Reason, m.Message = synced.Reason, synced.Message
 	}

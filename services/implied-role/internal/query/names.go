@@ -18,7 +18,7 @@ import (
 const clusterRolePrefix = "clusterrole/"
 
 // checkNamespace returns an error for the caller if a namespace does not exist. The watcher publishes no namespaces. So
-// it reads the namespace at the API server, unless the view has an object in it.
+// it reads the namespace at the API server, unless the informer has an object in it.
 func (s *Server) checkNamespace(ctx context.Context, namespace string) error {
 	if namespace == "" || s.cfg.State.HasObjectsIn(namespace) {
 		return nil

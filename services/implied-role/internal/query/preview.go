@@ -92,7 +92,8 @@ func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindi
 	}
 	switch {
 	case strings.Contains(r.GetName(), "/"): // The form in which answers name ClusterRoleBindings.
-		return nil, rpc.InvalidError("%q is no name of a RoleBinding, and from nothing else roles follow: bind the role in each namespace", r.GetName())
+		return nil, rpc.InvalidError(
+			"%q is not the name of a RoleBinding; ImpliedRoles apply only to RoleBindings: bind the role in each namespace", r.GetName())
 	case r.GetRemove() && change.Before == nil:
 		return nil, s.bindingNotFoundError(r.GetNamespace(), r.GetName())
 	case !r.GetRemove() && r.GetRole() == nil:

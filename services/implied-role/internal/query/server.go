@@ -1,4 +1,4 @@
-// Package query serves InferenceService from the view: the roles that rules imply, the holders of a role, and the
+// Package query serves InferenceService from the informer: the roles that rules imply, the holders of a role, and the
 // effect of a planned change. It only converts requests and answers. Package infer computes the results.
 package query
 
@@ -21,10 +21,10 @@ import (
 // Config holds the sources of answers. All fields are required.
 type Config struct {
 	State *state.State
-	// Complete returns nil if the view is complete. Revision returns the revision that the view holds.
+	// Complete returns nil if the informer is complete. Revision returns the revision that the informer holds.
 	Complete func() error
 	Revision func() string
-	// Await waits until the view holds a revision, given as [topology.ParseRevision] returns it.
+	// Await waits until the informer holds a revision, given as [topology.ParseRevision] returns it.
 	Await func(ctx context.Context, sequence uint64, began time.Time) error
 	// Finished returns the time at which a namespace was last in its desired state. It is zero if this process holds no
 	// such time.
@@ -93,8 +93,8 @@ type revisionRequest interface {
 	GetMinRevision() string
 }
 
-// admitRequest returns an error if the view is incomplete or too old for the request, or the namespace does not exist. The
-// revision is read before the answer is computed, so the answer is at least as new.
+// admitRequest returns an error if the informer is incomplete or too old for the request, or the namespace does not
+// exist. The revision is read before the answer is computed, so the answer is at least as new.
 func (s *Server) admitRequest(ctx context.Context, r revisionRequest) (revision string, err error) {
 	if r.GetMinRevision() != "" {
 		sequence, began, err := topology.ParseRevision(r.GetMinRevision())

@@ -92,7 +92,7 @@ func TestEveryMethodHonorsMinRevision(t *testing.T) {
 		w.incomplete.Store(true)
 		expectRefused(t, call(method, "7@1970-01-01T00:01:00Z"), connect.CodeUnavailable, errMissing.Error())
 		w.incomplete.Store(false)
-		expectRefused(t, call(method, "seven"), connect.CodeInvalidArgument, `min_revision: "seven" is no revision: there is no @ in it; one is as an answer named it, such as 42@`)
+		expectRefused(t, call(method, "seven"), connect.CodeInvalidArgument, `min_revision: "seven" is not a revision: there is no @ in it; give the revision of an earlier answer, such as 42@`)
 	}
 }
 

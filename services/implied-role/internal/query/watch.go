@@ -67,7 +67,7 @@ func (w *inferenceWatch) resumeOrSendSnapshot(token string) (err error) {
 	revision := w.server.cfg.Revision()
 	rows, number, ok := w.server.cfg.Changes.snapshotRows(w.namespace)
 	if !ok {
-		return connect.NewError(connect.CodeUnavailable, errors.New("the service has read everything a moment ago; try again"))
+		return connect.NewError(connect.CodeUnavailable, errors.New("the service has just read everything; try again"))
 	}
 	message := &inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT, Revision: revision, Synced: true}
 	bytes := 0

@@ -28,7 +28,7 @@ const (
 	// maxChange bounds the roles that are compared for one change. A larger change clears the log, so clients begin
 	// again with a snapshot, which takes no memory.
 	maxChange = 200_000
-	// recheck is the interval of checks whether an incomplete view has become complete.
+	// recheck is the interval of checks whether an incomplete informer has become complete.
 	recheck = 50 * time.Millisecond
 )
 
@@ -44,7 +44,7 @@ type WatchCache struct {
 	mu sync.Mutex
 	// dirty holds the namespaces whose rules have changed.
 	dirty map[string]struct{}
-	// current holds the rule sets after change number last. It is nil until the view was complete once.
+	// current holds the rule sets after change number last. It is nil until the informer was complete once.
 	current map[string]*infer.RuleSet
 	log     []namespaceChange
 	bytes   int
@@ -67,7 +67,7 @@ type namespaceChange struct {
 
 var (
 	errEnded   = errors.New("the service is stopping: resume elsewhere")
-	errTooOld  = errors.New("the token is of another process, or too old: begin without one")
+	errTooOld  = errors.New("the token belongs to another process, or is too old: begin without a token")
 	errNoToken = errors.New("the token is not one of this service's: pass resume_token as it was given")
 )
 
@@ -79,14 +79,14 @@ func NewWatchCache(s *state.State, id string, complete func() error) *WatchCache
 	}
 }
 
-// MarkRuleChanged marks the namespace of a changed rule. The view calls it for every change.
+// MarkRuleChanged marks the namespace of a changed rule. The informer calls it for every change.
 func (w *WatchCache) MarkRuleChanged(k event.Key) {
 	if k.GroupResource == kinds.ImpliedRoles().GroupResource {
 		w.markNamespacesDirty(k.Namespace)
 	}
 }
 
-// MarkAllChanged marks all namespaces. The view calls it after it was loaded again.
+// MarkAllChanged marks all namespaces. The informer calls it after it was loaded again.
 func (w *WatchCache) MarkAllChanged() {
 	w.mu.Lock()
 	known := slices.Collect(maps.Keys(w.current))
@@ -106,7 +106,7 @@ func (w *WatchCache) markNamespacesDirty(namespaces ...string) {
 	}
 }
 
-// Run follows the view until ctx ends. Then it ends all streams.
+// Run follows the informer until ctx ends. Then it ends all streams.
 func (w *WatchCache) Run(ctx context.Context) error {
 	defer w.endAllStreams()
 	for ctx.Err() == nil {
@@ -247,7 +247,7 @@ func changedRuleKeys(namespace string, before, after *infer.RuleSet) []*inferenc
 	})
 }
 
-// snapshotRows returns all rows and the number of the last change that they contain. ok is false until the view was
+// snapshotRows returns all rows and the number of the last change that they contain. ok is false until the informer was
 // complete once.
 func (w *WatchCache) snapshotRows(namespace string) (rows iter.Seq[*inferencev1.Inference], number uint64, ok bool) {
 	w.mu.Lock()

@@ -28,12 +28,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// queryEnv is a view with a server that answers from it.
+// queryEnv is an informer with a server that answers from it.
 type queryEnv struct {
 	*Server
 	t    *testing.T
 	view *informer.Informer
-	// incomplete makes the view incomplete.
+	// incomplete makes the informer incomplete.
 	incomplete atomic.Bool
 	version    int
 	// guarded is the time since which the webhooks are in force.

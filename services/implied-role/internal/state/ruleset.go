@@ -32,8 +32,8 @@ func versionOfRule(r Rule) ruleVersion {
 
 func (v ruleVersion) compareName(name string) int { return strings.Compare(v.name, name) }
 
-// markRuleSetStale marks the rule set of a namespace as stale if a rule has changed. The view calls it for every change. A
-// change of status alone does not count, because statuses are written often and for many rules.
+// markRuleSetStale marks the rule set of a namespace as stale if a rule has changed. The informer calls it for every
+// change. A change of status alone does not count, because statuses are written often and for many rules.
 func (s *State) markRuleSetStale(k event.Key) {
 	if k.GroupResource != kinds.ImpliedRoles().GroupResource {
 		return
@@ -52,7 +52,7 @@ func (s *State) markRuleSetStale(k event.Key) {
 	}
 }
 
-// markAllStale marks all rule sets as stale. The view calls it after it was loaded again.
+// markAllStale marks all rule sets as stale. The informer calls it after it was loaded again.
 func (s *State) markAllStale() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/informer"
 )
 
-// BenchmarkMemory measures a view of 100,000 bindings and the bindings that follow from them.
+// BenchmarkMemory measures an informer of 100,000 bindings and the bindings that follow from them.
 func BenchmarkMemory(b *testing.B) {
 	const sources, roles, depth = 100_000, 100, 4
 	var rules []infer.Rule

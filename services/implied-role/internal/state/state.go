@@ -1,4 +1,4 @@
-// Package state provides indexed access to the view. It finds the rules of a namespace with their rule set, the
+// Package state provides indexed access to the informer. It finds the rules of a namespace with their rule set, the
 // bindings to a role, and the bindings that were generated from a source.
 package state
 
@@ -53,7 +53,7 @@ type State struct {
 	ruleSets map[string]*cachedRuleSet
 }
 
-// New registers the tables in v. The view must hold the objects of that cluster only.
+// New registers the tables in v. The informer must hold the objects of that cluster only.
 func New(v *informer.Informer, cluster string, policy infer.Policy) *State {
 	s := &State{
 		Cluster: cluster, Policy: policy, ruleSets: map[string]*cachedRuleSet{},
@@ -222,7 +222,7 @@ func (s *State) BindingsIn(namespace string) []*infer.Binding {
 	return bindingPointers(s.Bindings.ListByIndex(byNamespace, namespace))
 }
 
-// DeletedKeys lists the deleted rules and bindings of a namespace whose tombstones the view holds.
+// DeletedKeys lists the deleted rules and bindings of a namespace whose tombstones the informer holds.
 func (s *State) DeletedKeys(namespace string) []event.Key {
 	var keys []event.Key
 	for _, r := range s.Rules.TombstonesByIndex(byNamespace, namespace) {

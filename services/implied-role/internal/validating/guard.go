@@ -2,8 +2,8 @@
 // its author could not bind directly. For every role that follows, the author needs the verb "bind" or all permissions
 // of the role, as Kubernetes itself requires.
 //
-// The guard needs only the API server. It uses the view for namespaces with many rules, and only while the view is
-// proven to hold all of them.
+// The guard needs only the API server. It uses the informer for namespaces with many rules, and only while the informer
+// is proven to hold all of them.
 package validating
 
 import (
@@ -39,11 +39,11 @@ func New(cfg *rest.Config, policy infer.Policy) (*Validator, error) {
 	cfg.QPS = -1
 	objects, err := dynamic.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making a client to judge by: %w", err)
+		return nil, fmt.Errorf("creating the client that reads rules and roles: %w", err)
 	}
 	typed, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making a client to judge by: %w", err)
+		return nil, fmt.Errorf("creating the client that reads rules and roles: %w", err)
 	}
 	rules := newRuleSetReader(objects, policy)
 	return &Validator{rules: rules, rights: &rightsReader{kube: typed}, scope: newNamespaceCoverage(rules.listNamespacesWithRules, policy)}, nil
@@ -163,7 +163,7 @@ func (g *Validator) validateImpliedRoles(ctx context.Context, request *admission
 		return err
 	}
 	if len(left) > maxRoles {
-		return admission.RefusalError("%s, and %d further roles follow, more than the %d that are looked at one by one: "+
+		return admission.RefusalError("%s, and %d further roles follow, more than the %d that are checked one by one: "+
 			`get the verb "bind" on all roles and clusterroles of namespace %s, or ask a user who has it`,
 			because(left[0]), len(left)-1, maxRoles, request.Namespace)
 	}

@@ -20,7 +20,7 @@ import (
 // maxReads bounds the roles that are read one by one. Beyond it, all roles of the namespace and the cluster are listed.
 const maxReads = 50
 
-// bound holds the subjects of a binding to a role. permission holds the rules of a role.
+// boundSubjects holds the subjects of a binding to a role. rolePermissions holds the rules of a role.
 type (
 	boundSubjects struct {
 		role     infer.Role
@@ -38,11 +38,11 @@ func (r *rightsReader) policyRulesOfUser(ctx context.Context, who requestAuthor,
 		return boundSubjects{roleOfRef(b.RoleRef), b.Subjects}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading what is bound to %s: %w", who.Username, err)
+		return nil, fmt.Errorf("reading the bindings of %s: %w", who.Username, err)
 	}
 	here, err := listAndMap(ctx, r, namespace, func(b *rbacv1.RoleBinding) boundSubjects { return boundSubjects{roleOfRef(b.RoleRef), b.Subjects} })
 	if err != nil {
-		return nil, fmt.Errorf("reading what is bound to %s: %w", who.Username, err)
+		return nil, fmt.Errorf("reading the bindings of %s: %w", who.Username, err)
 	}
 	roles := map[infer.Role]struct{}{}
 	for _, bindings := range [][]boundSubjects{everywhere, here} {

@@ -22,7 +22,7 @@ import (
 
 const (
 	// fewRules bounds the rules of a namespace that are always read from the API server. With more rules, the guard
-	// reads their number, which proves that the view holds all of them.
+	// reads their number, which proves that the informer holds all of them.
 	fewRules = 20
 	pageSize = 500
 )
@@ -49,7 +49,7 @@ func newRuleSetReader(objects dynamic.Interface, policy infer.Policy) *ruleSetRe
 	return &ruleSetReader{objects: objects, policy: policy, most: most, ruleSets: map[string]*infer.RuleSet{}}
 }
 
-// UseInformer lets the guard use a view while the view is current. Call it before the view runs.
+// UseInformer lets the guard use an informer while the informer is current. Call it before the informer runs.
 func (g *Validator) UseInformer(v *informer.Informer, s *state.State) {
 	r := g.rules
 	r.mu.Lock()
@@ -73,8 +73,8 @@ func (r *ruleSetReader) dropCachedRuleSet(namespace string) {
 	}
 }
 
-// currentRuleSet returns the rule set of a namespace as the API server has it. It lists the rules, or uses a current view that
-// holds as many rules as the API server counts. Concurrent calls for one namespace share reads.
+// currentRuleSet returns the rule set of a namespace as the API server has it. It lists the rules, or uses a current
+// informer that holds as many rules as the API server counts. Concurrent calls for one namespace share reads.
 func (r *ruleSetReader) currentRuleSet(ctx context.Context, namespace string) (*infer.RuleSet, error) {
 	return coalesceRead(ctx, &r.reads, namespace, func(ctx context.Context) (*infer.RuleSet, error) { return r.readRuleSet(ctx, namespace) })
 }
@@ -94,7 +94,7 @@ func (r *ruleSetReader) readRuleSet(ctx context.Context, namespace string) (*inf
 			return ruleSet, nil
 		}
 		if count > r.most {
-			return nil, admission.RefusalError("namespace %s has %d rules, more than the %d that are looked at: delete some", namespace, count, r.most)
+			return nil, admission.RefusalError("namespace %s has %d rules, more than the %d that are evaluated: delete some", namespace, count, r.most)
 		}
 	}
 	list, err := appendRules(page, nil)
@@ -146,7 +146,7 @@ func (r *ruleSetReader) listRulesPage(ctx context.Context, namespace string, opt
 	return list, nil
 }
 
-// hasManyRules reports whether the view, current or not, holds more than fewRules rules of a namespace.
+// hasManyRules reports whether the informer, current or not, holds more than fewRules rules of a namespace.
 func (r *ruleSetReader) hasManyRules(namespace string) bool {
 	r.mu.Lock()
 	objects := r.state
@@ -154,7 +154,8 @@ func (r *ruleSetReader) hasManyRules(namespace string) bool {
 	return objects != nil && objects.CountRules(namespace) > fewRules
 }
 
-// ruleSetIfInformerIsCurrent returns the rule set of the view if the view is current and holds count rules, or nil.
+// ruleSetIfInformerIsCurrent returns the rule set of the informer if the informer is current and holds count rules, or
+// nil.
 func (r *ruleSetReader) ruleSetIfInformerIsCurrent(ctx context.Context, namespace string, count int) *infer.RuleSet {
 	r.mu.Lock()
 	view, objects := r.view, r.state
@@ -165,7 +166,7 @@ func (r *ruleSetReader) ruleSetIfInformerIsCurrent(ctx context.Context, namespac
 	return r.ruleSetFromInformer(view, objects, namespace, count)
 }
 
-// ruleSetFromInformer returns the rule set of a current view if it holds count rules, or nil.
+// ruleSetFromInformer returns the rule set of a current informer if it holds count rules, or nil.
 func (r *ruleSetReader) ruleSetFromInformer(v *informer.Informer, objects *state.State, namespace string, count int) *infer.RuleSet {
 	var (
 		known   *infer.RuleSet

@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/informer"
 )
 
-// TestRuleSetFromInformerIncludesCountedRules requests a rule set while a rule is in the view, but before the callbacks
-// have run.
+// TestRuleSetFromInformerIncludesCountedRules requests a rule set while a rule is in the informer, but before the
+// callbacks have run.
 func TestRuleSetFromInformerIncludesCountedRules(t *testing.T) {
 	v := informer.New(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
 	s := state.New(v, "local", infer.DefaultPolicy())

@@ -144,7 +144,7 @@ func (s *namespaceCoverage) coverNamespace(ctx context.Context, namespace string
 	}
 	// A name stays in wanted, so an invalid one would make every later registration fail.
 	if wrong := content.IsDNS1123Label(namespace); len(wrong) > 0 {
-		return fmt.Errorf("%.100q is no name of a namespace: it %s", namespace, strings.Join(wrong, ", "))
+		return fmt.Errorf("%.100q is not a valid name of a namespace: it %s", namespace, strings.Join(wrong, ", "))
 	}
 	s.mu.Lock()
 	s.wanted[namespace] = struct{}{}

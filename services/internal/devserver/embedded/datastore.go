@@ -45,7 +45,7 @@ func openDatastore(cfg OpenFGAConfig, log logger.Logger) (storage.OpenFGADatasto
 		return nil, nil, fmt.Errorf("database file %q: a path with a question mark cannot be one", cfg.File)
 	}
 	if err := os.MkdirAll(filepath.Dir(cfg.File), 0o700); err != nil {
-		return nil, nil, fmt.Errorf("making a place for database %s: %w", cfg.File, err)
+		return nil, nil, fmt.Errorf("creating the directory of database %s: %w", cfg.File, err)
 	}
 	if err := makePrivateFile(cfg.File); err != nil {
 		return nil, nil, fmt.Errorf("protecting database %s: %w", cfg.File, err)

@@ -58,7 +58,7 @@ func loadCredentials(dir string, now time.Time) (*credentials, error) {
 			os.WriteFile(filepath.Join(dir, name+".pem"), made.Certificate, 0o600),
 			os.WriteFile(filepath.Join(dir, name+"-key.pem"), made.Key, 0o600),
 		); err != nil {
-			return nil, fmt.Errorf("keeping certificates: %w", err)
+			return nil, fmt.Errorf("storing certificates: %w", err)
 		}
 	}
 	return c, nil
@@ -104,7 +104,7 @@ func (c *credentials) createCertificates(now time.Time) error {
 	}
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return fmt.Errorf("making certificates: %w", err)
+		return fmt.Errorf("creating certificates: %w", err)
 	}
 	for _, one := range []struct {
 		template *x509.Certificate
@@ -113,12 +113,12 @@ func (c *credentials) createCertificates(now time.Time) error {
 		key := signer
 		if one.template != root {
 			if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-				return fmt.Errorf("making certificates: %w", err)
+				return fmt.Errorf("creating certificates: %w", err)
 			}
 		}
 		one.template.NotBefore, one.template.NotAfter = now.Add(-clockSkew), now.Add(certificateLifetime)
 		if *one.into, err = signCertificate(one.template, root, key, signer); err != nil {
-			return fmt.Errorf("making certificate %s: %w", one.template.Subject, err)
+			return fmt.Errorf("creating certificate %s: %w", one.template.Subject, err)
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ func AllowServerUserToTraverse(dir string) error {
 		err = errors.Join(os.Chown(dir, -1, nobody), os.Chmod(dir, info.Mode().Perm()|traverseGroup))
 	}
 	if err != nil {
-		return fmt.Errorf("letting user %d pass through %s: %w", nobody, dir, err)
+		return fmt.Errorf("giving user %d access to %s: %w", nobody, dir, err)
 	}
 	return nil
 }
@@ -69,11 +69,11 @@ func AllowServerUserToTraverse(dir string) error {
 // keeps the parent directory, and links that the unprivileged user creates are not followed.
 func chownToServerUser(dir string) error {
 	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // Its parts are their owners' alone.
-		return fmt.Errorf("handing %s over to user %d: %w", dir, nobody, err)
+		return fmt.Errorf("changing the owner of %s to user %d: %w", dir, nobody, err)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return fmt.Errorf("handing %s over to user %d: %w", dir, nobody, err)
+		return fmt.Errorf("changing the owner of %s to user %d: %w", dir, nobody, err)
 	}
 	defer root.Close()
 	for _, part := range []string{configuration, "data", "logs", "tmp"} {
@@ -84,7 +84,7 @@ func chownToServerUser(dir string) error {
 			return root.Lchown(path, nobody, nobody)
 		})
 		if err != nil {
-			return fmt.Errorf("handing %s over to user %d: %w", filepath.Join(dir, part), nobody, err)
+			return fmt.Errorf("changing the owner of %s to user %d: %w", filepath.Join(dir, part), nobody, err)
 		}
 	}
 	return nil

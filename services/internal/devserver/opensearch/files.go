@@ -76,7 +76,7 @@ rootLogger.appenderRef.console.ref = console
 func prepareFiles(cfg Config, now time.Time) (*credentials, string, error) {
 	for _, dir := range []string{security, secrets, "data", "logs", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(cfg.Dir, dir), 0o700); err != nil {
-			return nil, "", fmt.Errorf("making a place for OpenSearch: %w", err)
+			return nil, "", fmt.Errorf("creating the directory of OpenSearch: %w", err)
 		}
 	}
 	known, err := loadCredentials(filepath.Join(cfg.Dir, secrets), now)
@@ -98,7 +98,7 @@ func loadAdminPassword(file string) (string, error) {
 		err = os.WriteFile(file, data, 0o600)
 	}
 	if err != nil {
-		return "", fmt.Errorf("keeping the administrator's password: %w", err)
+		return "", fmt.Errorf("storing the administrator's password: %w", err)
 	}
 	return strings.TrimSpace(string(data)), nil
 }

@@ -45,7 +45,7 @@ func (c *Config) passwordHashCost() int {
 	return productionCost
 }
 
-// productionCost is the security plugin's default.
+// productionCost is the bcrypt cost of password hashes, as the security plugin sets it by default.
 const productionCost = 12
 
 // Server is a running OpenSearch.
@@ -74,11 +74,11 @@ func MakeClassArchive(ctx context.Context, home, dir string) error {
 	}
 	data, err := os.ReadFile(made)
 	if err != nil {
-		return fmt.Errorf("making the archive of classes: %w\n%s", err, s.logTail())
+		return fmt.Errorf("creating the archive of classes: %w\n%s", err, s.logTail())
 	}
 	scratch := filepath.Join(home, classArchiveFile+".new")
 	if err := os.WriteFile(scratch, data, 0o644); err != nil {
-		return fmt.Errorf("keeping the archive of classes: %w", err)
+		return fmt.Errorf("storing the archive of classes: %w", err)
 	}
 	return os.Rename(scratch, filepath.Join(home, classArchiveFile))
 }
@@ -167,5 +167,5 @@ func (s *Server) logTail() string {
 		return err.Error()
 	}
 	data, err := io.ReadAll(io.NewSectionReader(file, max(0, info.Size()-lastWords), lastWords))
-	return cmp.Or(string(data), fmt.Sprint("it said nothing: ", err))
+	return cmp.Or(string(data), fmt.Sprint("its log is empty: ", err))
 }

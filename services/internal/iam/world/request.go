@@ -114,7 +114,7 @@ func (w *World) setRequestFromBinding(q *Request, b *iamv1alpha1.PolicyBinding) 
 		on = &iamv1alpha1.ResourceReference{APIGroup: b.Spec.ResourceSelector.ResourceKind.APIGroup, Kind: b.Spec.ResourceSelector.ResourceKind.Kind}
 	}
 	q.Namespace, q.Name = cmp.Or(on.Namespace, q.Namespace), on.Name
-	// As in a request to the endpoint of a project, the permission may belong to a kind below the object's kind.
+	// The permission may belong to a kind below the object's kind, as in a request below the URL of a project.
 	if w.hasRandomChance(3) {
 		q.Type = cmp.Or(on.APIGroup, iamv1alpha1.CoreGroup) + "/" + on.Kind
 	} else if t := w.randomTargetBelow(q.Type, on); t != nil {

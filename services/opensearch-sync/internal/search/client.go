@@ -128,7 +128,7 @@ func (s ConnectionSettings) tlsConfig() (*tls.Config, error) {
 	case s.Insecure:
 		cfg.InsecureSkipVerify = true // The connection asks for it explicitly.
 	default:
-		return nil, errors.New("there is no CA: name a Secret with ca.crt in caSecret, or say insecureSkipVerify: true")
+		return nil, errors.New("there is no CA: name a Secret with ca.crt in caSecret, or set insecureSkipVerify: true")
 	}
 	if len(s.Certificate) > 0 {
 		pair, err := tls.X509KeyPair(s.Certificate, s.Key)
@@ -189,7 +189,7 @@ func (c *Client) Identify(ctx context.Context) (ClusterIdentity, error) {
 		return ClusterIdentity{}, err
 	}
 	if err := json.Unmarshal(data, &says); err != nil || says.UUID == "" || says.UUID == unformed || len(says.UUID) > maxUUID {
-		return ClusterIdentity{}, fault.Unavailable(errors.New("OpenSearch does not say which cluster it is"))
+		return ClusterIdentity{}, fault.Unavailable(errors.New("OpenSearch does not return the UUID of its cluster"))
 	}
 	is := ClusterIdentity{UUID: says.UUID}
 	if response.TLS != nil && len(response.TLS.PeerCertificates) > 0 {
@@ -308,7 +308,7 @@ func (c *Client) callServer(ctx context.Context, method, path string, body []byt
 func (c *Client) sendRequest(ctx context.Context, method, path string, body []byte, secrets ...string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("making a request of %s: %w", path, err)
+		return nil, fmt.Errorf("creating a request for %s: %w", path, err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	if body == nil {
@@ -316,7 +316,7 @@ func (c *Client) sendRequest(ctx context.Context, method, path string, body []by
 	}
 	response, err := c.api.Stream(request) // Stream follows no redirects.
 	if err != nil {
-		return nil, fault.Unavailable(fmt.Errorf("OpenSearch gives no answer: %w", err))
+		return nil, fault.Unavailable(fmt.Errorf("OpenSearch does not answer: %w", err))
 	}
 	if response.StatusCode/100 == 2 {
 		return response, nil
@@ -334,7 +334,7 @@ func readBody(body io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, fault.Unavailable(fmt.Errorf("OpenSearch breaks off: %w", err))
+		return nil, fault.Unavailable(fmt.Errorf("OpenSearch ended its answer too early: %w", err))
 	case len(data) > maxAnswer:
 		return nil, fault.Unavailable(fmt.Errorf("OpenSearch answers with more than %d bytes", maxAnswer))
 	}

@@ -98,7 +98,7 @@ func (c *Client) List(ctx context.Context, kind plan.EntityKind, of *Allowance) 
 	case errors.Is(err, errTooLarge):
 		return nil, fault.Unavailable(&busyError{text: fmt.Sprintf("%v of %s", err, kind)})
 	case err != nil: // The error may quote data of the server.
-		return nil, fault.Unavailable(fmt.Errorf("listing %s: the answer is not what OpenSearch lists, or breaks off", kind))
+		return nil, fault.Unavailable(fmt.Errorf("listing %s: the answer has another form than OpenSearch's lists, or ends too early", kind))
 	}
 	return all, nil
 }

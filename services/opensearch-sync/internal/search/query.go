@@ -38,7 +38,7 @@ func (c *Client) ExplainQueryError(ctx context.Context, query string) (string, e
 		Error string `json:"error"`
 	}
 	if err := json.Unmarshal(data, &says); err != nil || says.Valid == nil {
-		return "", fault.Unavailable(errors.New("OpenSearch does not say whether a query is valid"))
+		return "", fault.Unavailable(errors.New("OpenSearch does not report whether a query is valid"))
 	}
 	if *says.Valid {
 		return "", nil

@@ -20,7 +20,7 @@ const (
 )
 
 // errAddress means that connections to the address are forbidden.
-var errAddress = errors.New("no OpenSearch of others is there")
+var errAddress = errors.New("opensearch-sync may not connect to this address")
 
 // ClassifyError returns the class of an error, and a sentence for users.
 func ClassifyError(err error) (class, sentence string) {
@@ -35,7 +35,7 @@ func ClassifyError(err error) (class, sentence string) {
 		if answered.code == http.StatusUnauthorized || answered.code == http.StatusForbidden {
 			return Unauthorized, "it refuses the credentials of the connection"
 		}
-		return Unavailable, "it says that it cannot answer now"
+		return Unavailable, "it reports that it cannot answer now"
 	case errors.Is(err, errAddress):
 		return AddressForbidden, "its address is one of this machine, its link or the API server"
 	case errors.As(err, &certificate):

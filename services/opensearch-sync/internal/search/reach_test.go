@@ -35,7 +35,7 @@ func TestClassifyErrorNamesCause(t *testing.T) {
 		"another error":                  {errors.New("somebody's own words"), Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			class, sentence := ClassifyError(fault.Unavailable(fmt.Errorf("OpenSearch gives no answer: %w", c.err)))
+			class, sentence := ClassifyError(fault.Unavailable(fmt.Errorf("OpenSearch does not answer: %w", c.err)))
 			if class != c.want || strings.Contains(sentence, "words") || strings.Contains(sentence, "hunter2") {
 				t.Errorf("got %s: %q, want %s", class, sentence, c.want)
 			}

@@ -151,5 +151,5 @@ func UserMessage(err error) string {
 		return b.text
 	}
 	_, sentence := ClassifyError(err)
-	return "OpenSearch gives no answer: " + sentence
+	return "OpenSearch does not answer: " + sentence
 }

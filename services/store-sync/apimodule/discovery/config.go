@@ -48,7 +48,7 @@ func (c *Config) Validate() error {
 	seen := map[string]bool{}
 	for _, name := range slices.Concat(c.Ordinary, c.Privileged) {
 		if gv, err := schema.ParseGroupVersion(name); err != nil || gv.Version == "" || gv.String() != name {
-			errs = append(errs, fmt.Errorf("--discover and --discover-privileged: %.100q is no group/version, such as apps/v1", name))
+			errs = append(errs, fmt.Errorf("--discover and --discover-privileged: %.100q is not a group/version, such as apps/v1", name))
 		}
 		if seen[name] {
 			errs = append(errs, fmt.Errorf("--discover and --discover-privileged: %s is named twice", name))

@@ -26,7 +26,7 @@ type ServerResources interface {
 	DiscoverResources(ctx context.Context, groupVersion string) ([]metav1.APIResource, error)
 }
 
-// CRDReader reads CustomResourceDefinitions from the view. The API server's discovery lags a moment behind them.
+// CRDReader reads CustomResourceDefinitions from the informer. The API server's discovery lags a moment behind them.
 type CRDReader interface {
 	// ServedResources lists the resources of the definitions that are served in a group-version.
 	ServedResources(gv schema.GroupVersion) []plan.APIResource

@@ -198,10 +198,10 @@ func TestConfigBindsFlagsAndValidates(t *testing.T) {
 		t.Errorf("set is %+v, %v", cfg, cfg.Validate())
 	}
 	refusals := map[string]discovery.Config{
-		"a/b/c":          {Ordinary: []string{"a/b/c"}, AccountType: "t"},
-		`"" is no group`: {Privileged: []string{""}, AccountType: "t"},
-		"named twice":    {Ordinary: []string{"apps/v1"}, Privileged: []string{"apps/v1"}, AccountType: "t"},
-		"--account-type": {AccountType: "a type"},
+		"a/b/c":             {Ordinary: []string{"a/b/c"}, AccountType: "t"},
+		`"" is not a group`: {Privileged: []string{""}, AccountType: "t"},
+		"named twice":       {Ordinary: []string{"apps/v1"}, Privileged: []string{"apps/v1"}, AccountType: "t"},
+		"--account-type":    {AccountType: "a type"},
 	}
 	for want := range maps.Keys(refusals) {
 		cfg := refusals[want]

@@ -45,7 +45,7 @@ func DecideModels(in ModelsInput) ModelsPlan {
 		if old := has[w.Resource.String()]; old != nil {
 			object.Name = old.Name
 		} else if object.Name = w.firstFreeName(taken); object.Name == "" {
-			p.Unnamed[w.Resource] = fmt.Sprintf("no AuthorizationModel can be made for it: each of the names %q is taken or too long", w.candidateNames())
+			p.Unnamed[w.Resource] = fmt.Sprintf("no AuthorizationModel can be created for it: each of the names %q is taken or too long", w.candidateNames())
 			continue
 		}
 		named[object.Name] = true

@@ -219,7 +219,7 @@ func TestDecideModelsIsDeterministicAndIdempotent(t *testing.T) {
 	})
 }
 
-// read decodes an object as the view does.
+// read decodes an object as the informer does.
 func read[T any](t *testing.T, text string) *T {
 	t.Helper()
 	o := new(T)

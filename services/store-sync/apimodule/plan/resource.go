@@ -56,7 +56,7 @@ var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 func checkName(what, name string, limit int) error {
 	switch {
 	case !identifier.MatchString(name), slices.Contains(reservedWords(), name):
-		return fmt.Errorf("%s would be %.100q, which is no name in OpenFGA's language", what, name)
+		return fmt.Errorf("%s would be %.100q, which is not a name in OpenFGA's language", what, name)
 	case len(name) > limit:
 		return fmt.Errorf("%s would be %.100q, which has %d characters, of at most %d", what, name, len(name), limit)
 	}

@@ -1,4 +1,4 @@
-// Package moduletest fills a view by hand, for tests of its readers.
+// Package moduletest fills an informer by hand, for tests of its readers.
 package moduletest
 
 import (
@@ -18,7 +18,7 @@ import (
 // Cluster is the cluster to which the service under test writes.
 const Cluster = "local"
 
-// InformerFeeder puts objects into a view.
+// InformerFeeder puts objects into an informer.
 type InformerFeeder struct {
 	View *informer.Informer
 	T    testing.TB
@@ -26,7 +26,7 @@ type InformerFeeder struct {
 	version int
 }
 
-// NewInformerFeeder returns a feed with an empty view.
+// NewInformerFeeder returns a feed with an empty informer.
 func NewInformerFeeder(t testing.TB) *InformerFeeder {
 	t.Helper()
 	return &InformerFeeder{View: informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)}), T: t}

@@ -28,10 +28,10 @@ func DesiredStatus(d *iaplv1alpha1.PolicyDocument, v DocumentValidation, verdict
 	switch {
 	case merged.Type != "":
 	case len(v.Findings) == 0:
-		merged = condition.New(iaplv1alpha1.Merged, false, reasonPending, "its AuthorizationModel is not there yet")
+		merged = condition.New(iaplv1alpha1.Merged, false, reasonPending, "store-sync has not created its AuthorizationModel yet")
 	default:
 		merged = condition.New(iaplv1alpha1.Merged, false, moduleplan.ReasonInvalid,
-			"nothing of the document is valid, so it is no part of the model")
+			"nothing of the document is valid, so it is not part of the model")
 	}
 	has := d.Status
 	has.Conditions = condition.MergeConditions(has.Conditions, types, 0, metav1.Time{})

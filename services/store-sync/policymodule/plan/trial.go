@@ -123,7 +123,7 @@ func (s *documentSelection) typeConflictFindings(p *policy.Policy) policy.Diagno
 	for _, t := range p.Types {
 		if !t.IsSynthesised() && s.defined[t.Name] {
 			found.Add(t.Source.PlaceAt(t.At), policy.CodeCollision,
-				fmt.Sprintf("type %q is defined by a module of the Store that is no PolicyDocument", t.Name),
+				fmt.Sprintf("type %q is defined by a module of the Store that is not a PolicyDocument", t.Name),
 				"rename it, or take it out of the Store's core module or its AuthorizationModels")
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 var errNoTypes = errors.New("no module defines a type, and OpenFGA requires one: add a type, such as `type user`")
 
-// Input holds the state of one Store in the view.
+// Input holds the state of one Store in the informer.
 type Input struct {
 	// Key is the key of the Store. AuthorizationModels may refer to a Store that does not exist.
 	Key event.Key

@@ -56,7 +56,7 @@ type Action struct {
 	Model   *openfgav1.AuthorizationModel
 }
 
-// NeedsSnapshot reports whether [NextAction] needs a new snapshot of the view after the action.
+// NeedsSnapshot reports whether [NextAction] needs a new snapshot of the informer after the action.
 func (a Action) NeedsSnapshot() bool {
 	switch a.Verb {
 	case AddFinalizer, RemoveFinalizer, Record, RecordLive: // The objects themselves have changed.

@@ -45,7 +45,7 @@ func (in Input) foreignStoreReason(obs Observed, id string) string {
 	found := obs.Owners
 	adopted, refusal := iam.DecideAdoption(in.Store, found.Owner, found.Named)
 	if !adopted && refusal == "" && found.Granted != "" {
-		return fmt.Sprintf("it has no tuple %s#%s, and it holds %s", found.Owner.Object, found.Owner.Relation, found.Granted)
+		return fmt.Sprintf("it has no owner tuple %s#%s, but holds %s", found.Owner.Object, found.Owner.Relation, found.Granted)
 	}
 	return refusal
 }

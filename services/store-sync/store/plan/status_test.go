@@ -57,7 +57,7 @@ func TestMessagesHaveRemedies(t *testing.T) {
 			[]string{"id1", `cluster "east"`, "give it another name"},
 		},
 		"lost":  {[]func(*simulatedStore){inStep, loseOpenFGAData}, corev1alpha1.StoreSynced, []string{"id3 was created", "because id1, with its content, is missing"}},
-		"drift": {[]func(*simulatedStore){inStep, renamed, resync}, corev1alpha1.NameInSync, []string{`named "other"`, "not supported", "works all the same"}},
+		"drift": {[]func(*simulatedStore){inStep, renamed, resync}, corev1alpha1.NameInSync, []string{`named "other"`, "not supported", "continues to use it"}},
 		"dependents": {
 			[]func(*simulatedStore){withModules("a", "b"), inStep, deleting},
 			corev1alpha1.Deleting,

@@ -82,7 +82,7 @@ func DesiredStoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 
 // forbiddenConditions returns the conditions of a Store that the API server does not let us change.
 func forbiddenConditions(why error) []condition.Condition {
-	message := truncate.Line("the API server does not let store-sync change this object; the change is repeated: "+why.Error(), maxMessage)
+	message := truncate.Line("the API server does not let store-sync change this object; store-sync tries again: "+why.Error(), maxMessage)
 	return []condition.Condition{condition.New(corev1alpha1.StoreSynced, false, ReasonForbidden, message)}
 }
 

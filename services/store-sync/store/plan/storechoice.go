@@ -136,7 +136,7 @@ func nameInSyncCondition(in Input, obs Observed, id string) (condition.Condition
 		return condition.New(corev1alpha1.NameInSync, true, "InSync", "the OpenFGA store has this name"), true
 	case obs.Found.ID == id && obs.RenameErr != nil:
 		return condition.New(corev1alpha1.NameInSync, false, "Unsupported", fmt.Sprintf(
-			"%s is named %q and cannot be renamed (%v); it works all the same", describeStore(id), obs.Found.Name, obs.RenameErr)), true
+			"%s is named %q and cannot be renamed (%v); Entail continues to use it", describeStore(id), obs.Found.Name, obs.RenameErr)), true
 	}
 	return currentCondition(in, corev1alpha1.NameInSync)
 }

@@ -62,7 +62,7 @@ const (
 
 // UpdateForbiddenCondition returns the condition of an owner that the API server does not let us change.
 func UpdateForbiddenCondition(o *Owner, why error) OwnerCondition {
-	message := truncate.Line("The API server does not let tuple-sync change this object; the change is repeated: "+why.Error(), maxRefusal)
+	message := truncate.Line("The API server does not let tuple-sync change this object; tuple-sync tries again: "+why.Error(), maxRefusal)
 	return OwnerCondition{Reason: Forbidden, Message: message, Generation: o.Generation}
 }
 

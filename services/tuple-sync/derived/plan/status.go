@@ -65,7 +65,7 @@ func RoleConditions(o *iam.DeclaredObjects, r *iamv1alpha1.Role) (effective []st
 
 // PolicyBindingConditions returns the conditions of a PolicyBinding. The first failed one gives the reason of Ready.
 func PolicyBindingConditions(o *iam.DeclaredObjects, b *iamv1alpha1.PolicyBinding) []condition.Condition {
-	target := condition.New(iamv1alpha1.TargetValid, true, iamv1alpha1.ValidationSuccessful, "the target is there")
+	target := condition.New(iamv1alpha1.TargetValid, true, iamv1alpha1.ValidationSuccessful, "the target exists")
 	if reason := o.InvalidTargetReason(b); reason != "" {
 		target = condition.New(target.Type, false, reason, targetMessage(b.Spec.ResourceSelector, reason))
 	}
@@ -89,7 +89,7 @@ func PolicyBindingConditions(o *iam.DeclaredObjects, b *iamv1alpha1.PolicyBindin
 	if len(invalid) > 0 {
 		subjects = condition.New(subjects.Type, false, iamv1alpha1.ValidationFailed, strings.Join(append(invalid, remedies...), "; "))
 	}
-	role := condition.New(iamv1alpha1.RoleValid, true, iamv1alpha1.ValidationSuccessful, "the role is there")
+	role := condition.New(iamv1alpha1.RoleValid, true, iamv1alpha1.ValidationSuccessful, "the role exists")
 	if o.RoleOfBinding(b) == nil {
 		role = condition.New(role.Type, false, iamv1alpha1.RoleNotFoundForBinding,
 			fmt.Sprintf("Role %q not found in namespace %q; create it, or make another binding with a correct roleRef",
@@ -126,7 +126,7 @@ func PolicyBindingConditions(o *iam.DeclaredObjects, b *iamv1alpha1.PolicyBindin
 func subjectRemedy(reason string) string {
 	switch reason {
 	case iamv1alpha1.NotFound:
-		return "create what is NotFound, or correct its name"
+		return "create the objects that are NotFound, or correct their names"
 	case iamv1alpha1.UIDMismatch:
 		return "UIDMismatch: another object has this name now; to bind that one, set the uid that kubectl get KIND NAME -o jsonpath={.metadata.uid} prints"
 	case iamv1alpha1.NamespaceMissing:
@@ -158,7 +158,7 @@ func targetMessage(on iamv1alpha1.ResourceSelector, reason string) string {
 
 // GroupMembershipConditions returns the conditions of a GroupMembership.
 func GroupMembershipConditions(o *iam.DeclaredObjects, m *iamv1alpha1.GroupMembership) []condition.Condition {
-	user := condition.New(iamv1alpha1.UserRefValid, true, iamv1alpha1.ValidationSuccessful, "the user is there")
+	user := condition.New(iamv1alpha1.UserRefValid, true, iamv1alpha1.ValidationSuccessful, "the user exists")
 	is, reason := o.ResolveMember(m)
 	if reason != "" {
 		message := "Reference not found: there is no User " + m.Spec.UserRef.Name
@@ -170,7 +170,7 @@ func GroupMembershipConditions(o *iam.DeclaredObjects, m *iamv1alpha1.GroupMembe
 		}
 		user = condition.New(user.Type, false, iamv1alpha1.ValidationFailed, message)
 	}
-	group := condition.New(iamv1alpha1.GroupRefValid, true, iamv1alpha1.ValidationSuccessful, "the group is there")
+	group := condition.New(iamv1alpha1.GroupRefValid, true, iamv1alpha1.ValidationSuccessful, "the group exists")
 	if g := o.Group(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name); g == nil || g.DeletionTimestamp != nil {
 		group = condition.New(group.Type, false, iamv1alpha1.ValidationFailed,
 			"Reference not found: there is no Group "+m.Spec.GroupRef.Namespace+"/"+m.Spec.GroupRef.Name)
@@ -206,7 +206,7 @@ func subjectCondition(state iamv1alpha1.ActivationState, what string) condition.
 
 // GroupCondition returns the condition Ready of a Group.
 func GroupCondition(*iamv1alpha1.Group) condition.Condition {
-	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "the group has the members that its GroupMemberships say")
+	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "the group has the members that its GroupMemberships declare")
 }
 
 // OrganizationCondition returns the condition Ready of an Organization.
@@ -250,10 +250,10 @@ func ObservedCondition(followed, trusted bool, problem string) condition.Conditi
 		return condition.New(iamv1alpha1.Observed, true, iamv1alpha1.Followed, "bindings on single objects are checked against these")
 	case trusted:
 		return condition.New(iamv1alpha1.Observed, false, iamv1alpha1.Trusted,
-			problem+"; bindings on single objects act whether or not these are there (--unobserved-targets=trust)")
+			problem+"; bindings on single objects take effect whether or not the objects exist (--unobserved-targets=trust)")
 	}
 	return condition.New(iamv1alpha1.Observed, false, iamv1alpha1.NotFollowed,
-		problem+"; bindings on single objects give nothing, those on the kind or a parent do")
+		problem+"; bindings on single objects grant nothing, bindings on the kind or a parent take effect")
 }
 
 // RoleConditionTypes lists the conditions of a Role in order.

@@ -126,7 +126,7 @@ func TestPolicyBindingMessageNamesObjectAndRemedy(t *testing.T) {
 		},
 		"no such user": {
 			func(s *iamv1alpha1.PolicyBindingSpec) { s.Subjects[0].Name = "alicia" },
-			[]string{"User/alicia (NotFound)", "create what is NotFound, or correct its name"},
+			[]string{"User/alicia (NotFound)", "create the objects that are NotFound, or correct their names"},
 		},
 		"a group without a namespace": {
 			func(s *iamv1alpha1.PolicyBindingSpec) {

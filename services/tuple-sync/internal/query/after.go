@@ -27,8 +27,8 @@ const (
 	awaitInterval = 100 * time.Millisecond
 )
 
-// awaitObject waits until OpenFGA and the view include the present generation of an object, or its deletion. after is
-// kind/name of the object; with an empty after, awaitObject returns at once.
+// awaitObject waits until OpenFGA and the informer include the present generation of an object, or its deletion. after
+// is kind/name of the object; with an empty after, awaitObject returns at once.
 func (s *Server) awaitObject(ctx context.Context, store, after string) error {
 	if after == "" {
 		return nil
@@ -104,8 +104,8 @@ func (s *Server) missingDeletion(ctx context.Context, kind kinds.Kind, name stri
 	return "", rpc.AddNameSuggestions(ctx, missing, kind.GroupResource, name, func() []string { return s.namesInView(kind) })
 }
 
-// missingInView returns why the view does not hold the present version of an object, or "". It returns "" for an object
-// that does not exist, because the question about it fails later.
+// missingInView returns why the informer does not hold the present version of an object, or "". It returns "" for an
+// object that does not exist, because the question about it fails later.
 func (s *Server) missingInView(ctx context.Context, kind kinds.Kind, name string) (string, error) {
 	now, err := s.cfg.Kube.Get(ctx, kind, "", name)
 	if errors.Is(err, kube.ErrNotFound) {
@@ -123,7 +123,8 @@ func (s *Server) missingInView(ctx context.Context, kind kinds.Kind, name string
 	return "its present version has not arrived at tuple-sync", nil
 }
 
-// findInView returns the version of an object in the view, or nil. gone reports whether the view holds its deletion.
+// findInView returns the version of an object in the informer, or nil. gone reports whether the informer holds its
+// deletion.
 func (s *Server) findInView(kind kinds.Kind, name string) (live *event.Change, gone bool) {
 	key := event.Key{Cluster: s.cfg.Cluster, GroupResource: kind.GroupResource, Name: name}
 	if o, ok := s.cfg.State.Stores.Get(key); ok {

@@ -1,5 +1,5 @@
-// Package query implements TupleService. It answers from the view what is declared, and from OpenFGA what follows from
-// it.
+// Package query implements TupleService. It answers from the informer what is declared, and from OpenFGA what follows
+// from it.
 package query
 
 import (

@@ -17,8 +17,8 @@ import (
 // lookedAt is the default number of tuples that one page reads.
 const lookedAt = 100
 
-// ListUndeclaredTuples lists the tuples that OpenFGA holds and no object declares. It reads OpenFGA before the view: a
-// tuple written meanwhile was declared before.
+// ListUndeclaredTuples lists the tuples that OpenFGA holds and no object declares. It reads OpenFGA before the
+// informer: a tuple written meanwhile was declared before.
 func (s *Server) ListUndeclaredTuples(ctx context.Context, r *tuplev1.ListUndeclaredTuplesRequest) (*tuplev1.ListUndeclaredTuplesResponse, error) {
 	store, err := s.findStore(ctx, r.GetStore())
 	if err != nil {

@@ -31,7 +31,7 @@ func (s *Server) ListDeadLetters(ctx context.Context, r *syncv1.ListDeadLettersR
 	var before uint64
 	if token != "" {
 		if before, err = strconv.ParseUint(token, 10, 64); err != nil {
-			return nil, rpc.InvalidError("the page token is of no dead letter: %w", err)
+			return nil, rpc.InvalidError("the page token names no dead letter: %w", err)
 		}
 	}
 	letters, next, err := s.cfg.Trail.ListDeadLetters(ctx, r.GetService(), before, cmp.Or(int(r.GetPageSize()), defaultPageSize))

@@ -62,7 +62,7 @@ func (s *Server) requestedReplayKey(ctx context.Context, r *syncv1.ReplayRequest
 func (s *Server) republishObject(ctx context.Context, key event.Key) (publish.Ack, error) {
 	i := slices.IndexFunc(s.cfg.Kinds, func(kind kinds.Kind) bool { return kind.GroupResource == key.GroupResource })
 	if key.Cluster != s.cfg.Cluster || i < 0 {
-		return publish.Ack{}, rpc.InvalidError("%s of cluster %q is not followed by this watcher, which is that of cluster %q", key, key.Cluster, s.cfg.Cluster)
+		return publish.Ack{}, rpc.InvalidError("this watcher does not follow %s of cluster %q; it follows cluster %q", key, key.Cluster, s.cfg.Cluster)
 	}
 	last, lastErr := s.cfg.Publisher.LastChange(ctx, key)
 	malformed := errors.Is(lastErr, publish.ErrMalformed)

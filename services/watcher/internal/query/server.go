@@ -112,7 +112,7 @@ func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) 
 	if err != nil {
 		return nil, err
 	}
-	incarnation, err := s.cfg.Publisher.StreamID(ctx)
+	streamID, err := s.cfg.Publisher.StreamID(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) 
 	response := &syncv1.TraceObjectResponse{
 		Ref: key.ToObjectRef(), Uid: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation, Operation: operation,
 		ObservedAt: timestamppb.New(c.ObservedAt), PublishedAt: timestamppb.New(last.PublishedAt), Sequence: last.Sequence,
-		Revision: topology.FormatRevision(last.Sequence, incarnation),
+		Revision: topology.FormatRevision(last.Sequence, streamID),
 	}
 	for _, result := range results {
 		response.Steps = append(response.Steps, &syncv1.Step{Result: result, Current: isCoveringChange(result, c)})

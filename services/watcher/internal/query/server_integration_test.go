@@ -239,18 +239,18 @@ func TestGetStatusReportsProgressOfServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.letter(topology.TupleSync, topology.ChangeSubject(key("s1")), []byte("?"))
-	incarnation, err := b.cfg.Publisher.StreamID(t.Context())
+	streamID, err := b.cfg.Publisher.StreamID(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	stores := kinds.Stores()
-	marker := &eventv1.SnapshotMarker{Cluster: "local", Group: stores.Group, Resource: stores.Resource, Stream: incarnation, Count: 5, Served: true}
+	marker := &eventv1.SnapshotMarker{Cluster: "local", Group: stores.Group, Resource: stores.Resource, Stream: streamID, Count: 5, Served: true}
 	if err := b.cfg.Publisher.PublishMarker(t.Context(), marker); err != nil {
 		t.Fatal(err)
 	}
 	absent := kinds.APIBindings()
 	if err := b.cfg.Publisher.PublishMarker(t.Context(), &eventv1.SnapshotMarker{
-		Cluster: "local", Group: absent.Group, Resource: absent.Resource, Stream: incarnation,
+		Cluster: "local", Group: absent.Group, Resource: absent.Resource, Stream: streamID,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,8 @@ import (
 const ackGrace = 250 * time.Millisecond
 
 // streamAuditor reads the headers of all messages that the stream stores during a term. A message that no
-// acknowledgement of this term returned stems from another client. audit compares such messages with the API server.
+// acknowledgement of this term returned stems from another client. compareDueForeignMessages compares such messages
+// with the API server.
 type streamAuditor struct {
 	reflector *reflector
 

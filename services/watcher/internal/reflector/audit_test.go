@@ -120,7 +120,7 @@ func TestForgedTombstoneIsRemoved(t *testing.T) {
 
 type storeOfTest struct{ Spec string }
 
-// storeInformer is a view of Stores that goes on while watchers change.
+// storeInformer is an informer of Stores that goes on while watchers change.
 type storeInformer struct {
 	*informer.Lister[storeOfTest]
 }
@@ -136,7 +136,7 @@ func (b *testNATS) view() storeInformer {
 	return all
 }
 
-// holds waits until the view holds the newest state of an object.
+// holds waits until the informer holds the newest state of an object.
 func (s storeInformer) holds(t *testing.T, c *fakeSource, name string) {
 	t.Helper()
 	eventually(t, func() error {

@@ -29,26 +29,26 @@ func (r *reflector) checkStreamsOnce(ctx context.Context) error {
 	}
 	look, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	incarnation, err := r.ensureStreamID(look)
+	streamID, err := r.ensureStreamID(look)
 	if err != nil {
 		return err
 	}
 	for _, k := range r.kinds {
-		if err := k.checkKindOnStream(ctx, incarnation); err != nil {
+		if err := k.checkKindOnStream(ctx, streamID); err != nil {
 			return err
 		}
 	}
-	return r.targets.checkTargetKinds(ctx, incarnation)
+	return r.targets.checkTargetKinds(ctx, streamID)
 }
 
 // checkKindOnStream verifies the snapshot marker and one message. A purged stream lacks every message. A stream that
 // was restored from a backup, or lost unsynced writes, lacks the last one.
-func (k *kindReflector) checkKindOnStream(ctx context.Context, incarnation string) error {
+func (k *kindReflector) checkKindOnStream(ctx context.Context, streamID string) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	k.mu.Lock()
 	synced, stream, restart, due := k.sweep == nil && k.stream != "" && !k.doubted, k.stream, k.restart, time.Now().After(k.due)
-	probe, silent, outdated := k.selectMessageToVerify(), k.isWatchSilent(time.Now()), k.sweep != nil && k.sweep.incarnation != incarnation
+	probe, silent, outdated := k.selectMessageToVerify(), k.isWatchSilent(time.Now()), k.sweep != nil && k.sweep.streamID != streamID
 	k.mu.Unlock()
 	if outdated {
 		// The sweep began on an earlier stream. Its marker could wait for ever for the markers of targets, which name the
@@ -66,11 +66,11 @@ func (k *kindReflector) checkKindOnStream(ctx context.Context, incarnation strin
 		restart(errDue)
 		return nil
 	}
-	if stream != incarnation {
+	if stream != streamID {
 		k.restartRelist()
 		return nil
 	}
-	marked, err := k.hasExpectedMarker(ctx, incarnation)
+	marked, err := k.hasExpectedMarker(ctx, streamID)
 	if err == nil && !marked {
 		k.restartRelist()
 	}
@@ -81,7 +81,7 @@ func (k *kindReflector) checkKindOnStream(ctx context.Context, incarnation strin
 }
 
 // hasExpectedMarker reports whether the stream with this ID holds the right marker, if the kind needs one.
-func (k *kindReflector) hasExpectedMarker(ctx context.Context, incarnation string) (bool, error) {
+func (k *kindReflector) hasExpectedMarker(ctx context.Context, streamID string) (bool, error) {
 	if k.kind.ReferencedOnly {
 		return true, nil
 	}
@@ -89,7 +89,7 @@ func (k *kindReflector) hasExpectedMarker(ctx context.Context, incarnation strin
 	if isMissingOrMalformed(err) {
 		return false, nil
 	}
-	return written.GetStream() == incarnation && k.right(written), err
+	return written.GetStream() == streamID && k.right(written), err
 }
 
 // maxSkip bounds the entries that a random choice skips. The start of an iteration is random enough only in a large

@@ -14,8 +14,8 @@ import (
 
 // These are the reasons for a new sweep of a kind.
 var (
-	errAgain  = errors.New("the stream lost something")
-	errDue    = errors.New("the time has come")
+	errAgain  = errors.New("the stream has lost messages")
+	errDue    = errors.New("the sweep is due")
 	errSilent = errors.New("the watch sent neither a change nor a bookmark")
 )
 

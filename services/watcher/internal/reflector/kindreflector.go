@@ -147,7 +147,7 @@ func (k *kindReflector) enqueueObservedState(ctx context.Context, o source.Objec
 		return nil
 	}
 	if err := k.lane.backlog.Acquire(ctx, backlogWeightOf(o.Change)); err != nil {
-		return fmt.Errorf("waiting for the bus to take %s: %w", o.Key, err)
+		return fmt.Errorf("waiting until the bus accepts %s: %w", o.Key, err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -39,7 +39,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Help: "Publications of changes, by kind, operation and result. stale means that the stream had the same or a newer state.",
 		}, []string{byKind, "operation", "result"}),
 		retries: made.NewCounter(prometheus.CounterOpts{
-			Name: "entail_watcher_retries_total", Help: "Publications that failed and are repeated.",
+			Name: "entail_watcher_retries_total", Help: "Publications that failed and are tried again.",
 		}),
 		inFlight: made.NewGauge(prometheus.GaugeOpts{
 			Name: "entail_watcher_in_flight", Help: "Publications that NATS has not acknowledged yet.",

@@ -82,25 +82,25 @@ func (t *targetKind) isLateUnreported(now time.Time) bool {
 
 // updateProblemMarker writes a marker with the problem while the kind cannot be followed. Once it can, check starts a
 // new sweep.
-func (t *targetKind) updateProblemMarker(ctx context.Context, incarnation string) error {
+func (t *targetKind) updateProblemMarker(ctx context.Context, streamID string) error {
 	if t.following.Err() != nil {
 		return nil // It is being withdrawn.
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	t.mu.Lock()
-	k, failure, isTold, problem := t.k, t.failure, t.told == markerScope{incarnation, t.targets.reflector.epoch.currentEpoch()}, t.problem
+	k, failure, isTold, problem := t.k, t.failure, t.told == markerScope{streamID, t.targets.reflector.epoch.currentEpoch()}, t.problem
 	t.mu.Unlock()
 	late, compared := t.observationLag(time.Now())
 	switch isLate := late >= t.maxLag(); {
 	case failure != nil && (!isTold || problem != "" || isLate || errors.Is(failure, errMisnamed) || errors.Is(failure, errTooMany)):
-		return t.writeProblemMarker(ctx, incarnation, describeFollowProblem(failure))
+		return t.writeProblemMarker(ctx, streamID, describeFollowProblem(failure))
 	case failure != nil || k == nil:
 	case isLate && compared:
-		return t.writeProblemMarker(ctx, incarnation,
+		return t.writeProblemMarker(ctx, streamID,
 			fmt.Sprintf("the API server has reported nothing about it for %s; see the log of the watcher", t.maxLag()))
 	case isLate && (!isTold || problem == ""):
-		return t.writeProblemMarker(ctx, incarnation, "all of its objects are being read")
+		return t.writeProblemMarker(ctx, streamID, "all of its objects are being read")
 	case problem != "" && compared:
 		k.restartRelist() // The state on the stream may be old.
 	}
@@ -136,9 +136,9 @@ func followErrorLevel(err error) slog.Level {
 }
 
 // writeProblemMarker writes a marker with the problem, unless the last marker already has it.
-func (t *targetKind) writeProblemMarker(ctx context.Context, incarnation, problem string) error {
+func (t *targetKind) writeProblemMarker(ctx context.Context, streamID, problem string) error {
 	r := t.targets.reflector
-	m := t.newMarker(incarnation)
+	m := t.newMarker(streamID)
 	written, err := r.cfg.Publisher.LastMarker(ctx, r.cfg.Cluster, t.kind)
 	switch {
 	case err == nil && written.GetStream() == m.GetStream() && written.GetEpoch() == m.GetEpoch() && written.GetProblem() == problem:
@@ -160,11 +160,11 @@ func (t *targetKind) writeProblemMarker(ctx context.Context, incarnation, proble
 	return nil
 }
 
-func (t *targetKind) newMarker(incarnation string) *eventv1.SnapshotMarker {
+func (t *targetKind) newMarker(streamID string) *eventv1.SnapshotMarker {
 	r := t.targets.reflector
 	return &eventv1.SnapshotMarker{
 		Cluster: r.cfg.Cluster, Group: t.kind.Group, Resource: t.kind.Resource, Target: true,
-		Epoch: r.epoch.currentEpoch(), Stream: incarnation, WrittenAt: timestamppb.Now(),
+		Epoch: r.epoch.currentEpoch(), Stream: streamID, WrittenAt: timestamppb.Now(),
 	}
 }
 

@@ -85,7 +85,7 @@ func TestCheckRestartsRelistOfEarlierStream(t *testing.T) {
 	b, c := newTestNATS(t), newFakeSource()
 	k := newIdleReflector(t, b, c, func(*kindReflector) {})
 	ctx, cancel := context.WithCancelCause(t.Context())
-	k.sweep, k.restart = &relistProgress{incarnation: "earlier"}, cancel
+	k.sweep, k.restart = &relistProgress{streamID: "earlier"}, cancel
 	if err := k.checkKindOnStream(t.Context(), "present"); err != nil {
 		t.Fatal(err)
 	}

@@ -20,20 +20,20 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// grantingReader is a consumer of the stream that grants by what its view holds.
+// grantingReader is a consumer of the stream that grants by what its informer holds.
 type grantingReader struct {
 	*informer.Informer
 	t     *testing.T
 	table *informer.Lister[struct{}]
 }
 
-// holds reports whether the view holds an object, complete or not.
+// holds reports whether the informer holds an object, complete or not.
 func (r *grantingReader) holds(name string) bool {
 	_, ok := r.table.Get((&fakeSource{}).key(name))
 	return ok
 }
 
-// current returns nil once the view is complete, without the revoked object.
+// current returns nil once the informer is complete, without the revoked object.
 func (r *grantingReader) current() error {
 	if err := r.IncompleteErr(); err != nil {
 		return err
@@ -44,8 +44,8 @@ func (r *grantingReader) current() error {
 	return nil
 }
 
-// reader starts a view on a connection of its own. Once revoked is set, the view must not be complete with the revoked
-// object.
+// reader starts an informer on a connection of its own. Once revoked is set, the informer must not be complete with the
+// revoked object.
 func (b *testNATS) reader(t *testing.T, revoked *atomic.Bool) *grantingReader {
 	t.Helper()
 	nc, err := nats.Connect(b.server.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
@@ -66,7 +66,7 @@ func (b *testNATS) reader(t *testing.T, revoked *atomic.Bool) *grantingReader {
 	return r
 }
 
-// watch reports an error if the view grants what was revoked.
+// watch reports an error if the informer grants what was revoked.
 func (r *grantingReader) watch(ctx context.Context, revoked *atomic.Bool) {
 	for ctx.Err() == nil {
 		if revoked.Load() && r.IncompleteErr() == nil && r.holds("revoked") && r.IncompleteErr() == nil {
@@ -116,7 +116,7 @@ func (b *testNATS) after(number uint64) {
 	})
 }
 
-// TestStreamRollbackRestoresNoRevokedGrant loses messages of the stream in each way. In each case one view
+// TestStreamRollbackRestoresNoRevokedGrant loses messages of the stream in each way. In each case one informer
 // lives on, and another starts afterwards, as a consumer does that was killed.
 func TestStreamRollbackRestoresNoRevokedGrant(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -174,7 +174,7 @@ func TestStreamRollbackRestoresNoRevokedGrant(t *testing.T) {
 			after := b.reader(t, &revoked)
 			if test.down {
 				outgrown := []*grantingReader{after}
-				if !test.purged { // A purge takes nothing from a view that has read it.
+				if !test.purged { // A purge takes nothing from an informer that has read it.
 					outgrown = append(outgrown, before)
 				}
 				b.outgrows(outgrown)
@@ -187,7 +187,7 @@ func TestStreamRollbackRestoresNoRevokedGrant(t *testing.T) {
 	}
 }
 
-// outgrows makes the stream grow past its former end. It waits until the views have read it, without a barrier.
+// outgrows makes the stream grow past its former end. It waits until the informers have read it, without a barrier.
 func (b *testNATS) outgrows(readers []*grantingReader) {
 	b.t.Helper()
 	for range 500 {

@@ -20,7 +20,7 @@ type kindRewind struct {
 	cause error
 }
 
-// NewRewoundKinds returns an empty Rewinds.
+// NewRewoundKinds returns an empty RewoundKinds.
 func NewRewoundKinds() *RewoundKinds { return &RewoundKinds{kinds: map[string]kindRewind{}} }
 
 // Err returns nil unless the resource versions of a kind went back. The error contains the consequences.

@@ -15,9 +15,9 @@ const settling = time.Second
 
 // ensureStreamID returns the ID of the stream of changes. It creates the stream if none exists.
 func (r *reflector) ensureStreamID(ctx context.Context) (string, error) {
-	incarnation, err := r.cfg.Publisher.StreamID(ctx)
+	streamID, err := r.cfg.Publisher.StreamID(ctx)
 	if !errors.Is(err, publish.ErrNoMessage) {
-		return incarnation, err
+		return streamID, err
 	}
 	if err := r.repairStreams(ctx); err != nil {
 		return "", err
@@ -52,7 +52,7 @@ func (r *reflector) compareStreamConfigs(ctx context.Context) ([]topology.Stream
 	for _, d := range differences {
 		if d.Replicas > 0 && !r.copies[d.Stream] {
 			r.copies[d.Stream] = true
-			r.cfg.Log.WarnContext(ctx, "a stream has more copies than --stream-replicas says; they are kept",
+			r.cfg.Log.WarnContext(ctx, "a stream has more copies than --stream-replicas; they are kept",
 				"stream", d.Stream, "copies", d.Replicas, "stream_replicas", r.cfg.StreamReplicas)
 		}
 	}
@@ -82,7 +82,7 @@ func (r *reflector) repairStream(ctx context.Context, d topology.StreamDifferenc
 // reportRepairedStream logs and counts a restored stream. Creation at the first start is only logged.
 func (r *reflector) reportRepairedStream(ctx context.Context, d topology.StreamDifference) {
 	if d.Missing && !r.restored {
-		r.cfg.Log.InfoContext(ctx, "stream made", "stream", d.Stream)
+		r.cfg.Log.InfoContext(ctx, "stream created", "stream", d.Stream)
 		return
 	}
 	r.cfg.Metrics.restored.WithLabelValues(d.Stream).Inc()

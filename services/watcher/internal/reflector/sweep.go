@@ -19,8 +19,8 @@ import (
 type relistProgress struct {
 	began time.Time
 	// bodies means that the sweep reads everything.
-	bodies      bool
-	incarnation string
+	bodies   bool
+	streamID string
 	// newest is the API server's version in the last barrier or marker. Versions of messages do not count: a forged one
 	// may have any.
 	newest string
@@ -52,11 +52,11 @@ func (k *kindReflector) beginRelist(ctx context.Context) (*relistProgress, error
 	if _, err := k.cfg.Source.ClusterUID(ctx); err != nil {
 		return nil, err
 	}
-	incarnation, err := k.reflector.ensureStreamID(ctx)
+	streamID, err := k.reflector.ensureStreamID(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &relistProgress{began: time.Now(), incarnation: incarnation, seen: map[types.NamespacedName]struct{}{}}
+	s := &relistProgress{began: time.Now(), streamID: streamID, seen: map[types.NamespacedName]struct{}{}}
 	epoch, err := k.startRelistInEpoch(ctx, s)
 	if err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (k *kindReflector) enqueueDeletionsAndMarker(s *relistProgress, version str
 	k.cfg.Metrics.differing.WithLabelValues(k.kindLabel()).Observe(float64(len(s.open)))
 	s.marker = &eventv1.SnapshotMarker{
 		Cluster: k.cfg.Cluster, Group: k.kind.Group, Resource: k.kind.Resource, Epoch: k.epoch,
-		ResourceVersion: version, Count: count, Stream: s.incarnation, Served: served,
+		ResourceVersion: version, Count: count, Stream: s.streamID, Served: served,
 	}
 	if k.kind.Target {
 		s.marker.Target, s.marker.Kind, s.marker.Version, s.marker.Namespaced = true, k.kind.Kind, k.kind.Version, !k.kind.ClusterScoped
@@ -235,7 +235,7 @@ func (k *kindReflector) publishDueMarker(ctx context.Context) error {
 		k.mu.Unlock()
 		return nil
 	}
-	if k.kind == kinds.ProtectedResources() && !k.reflector.targets.hasAllMarkers(markerScope{s.incarnation, k.epoch}) {
+	if k.kind == kinds.ProtectedResources() && !k.reflector.targets.hasAllMarkers(markerScope{s.streamID, k.epoch}) {
 		k.mu.Unlock()
 		return nil // Consumers of this marker must find one of each registered kind.
 	}
@@ -264,7 +264,7 @@ func (k *kindReflector) completeRelist(s *relistProgress) bool {
 	if k.sweep != s {
 		return false
 	}
-	k.sweep, k.stream, k.doubted = nil, s.incarnation, false
+	k.sweep, k.stream, k.doubted = nil, s.streamID, false
 	k.due = time.Now().Add(k.cfg.Resync - rand.N(k.cfg.Resync/10+1))
 	return true
 }

@@ -18,10 +18,10 @@ const (
 )
 
 var (
-	errTooMany  = fmt.Errorf("%d kinds are followed already that were registered before, and no more than that are", maxTargets)
+	errTooMany  = fmt.Errorf("the watcher follows at most %d kinds, and that many were registered before this one", maxTargets)
 	errMisnamed = errors.New("the API server calls the kind")
 	// errJudged ends the work in progress, to check again whether the kind may be followed.
-	errJudged = errors.New("what is registered has changed")
+	errJudged = errors.New("the registered kinds have changed")
 )
 
 // targetKind is a kind that is followed because its objects are targets. If it cannot be followed, other kinds are not
@@ -45,7 +45,7 @@ type targetKind struct {
 }
 
 // markerScope holds the stream ID and the epoch to which a marker applies.
-type markerScope struct{ incarnation, epoch string }
+type markerScope struct{ streamID, epoch string }
 
 // followUntilUnregistered follows the kind as long as it is registered, and then withdraws it.
 func (t *targetKind) followUntilUnregistered(ctx context.Context) {
@@ -95,7 +95,7 @@ func (t *targetKind) resumeFromMarker(ctx context.Context) {
 	if err != nil || m.GetWithdrawn() {
 		return
 	}
-	if incarnation, err := cfg.Publisher.StreamID(ctx); m.GetProblem() == "" && (err != nil || m.GetStream() == incarnation) {
+	if streamID, err := cfg.Publisher.StreamID(ctx); m.GetProblem() == "" && (err != nil || m.GetStream() == streamID) {
 		var sure time.Time
 		if last, _, err := cfg.Publisher.LastBarrier(ctx, cfg.Cluster); err == nil {
 			sure = last.GetWrittenAt().AsTime().Add(-last.GetBehind().AsDuration())
@@ -172,7 +172,7 @@ func (t *targetKind) isComparedOrUnobserved() bool {
 // withdrawFromStream removes the objects of the kind from the stream, although they may still exist.
 func (t *targetKind) withdrawFromStream(ctx context.Context) error {
 	r := t.targets.reflector
-	incarnation, err := r.ensureStreamID(ctx)
+	streamID, err := r.ensureStreamID(ctx)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (t *targetKind) withdrawFromStream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m := t.newMarker(incarnation)
+	m := t.newMarker(streamID)
 	m.Withdrawn, m.LastSequence = true, last
 	return r.cfg.Publisher.PublishMarker(ctx, m)
 }

@@ -165,14 +165,14 @@ func (t *targetKinds) hasAllMarkers(as markerScope) bool {
 }
 
 // checkTargetKinds checks all kinds: first whether they are followed, which usually needs no request to NATS.
-func (t *targetKinds) checkTargetKinds(ctx context.Context, incarnation string) error {
+func (t *targetKinds) checkTargetKinds(ctx context.Context, streamID string) error {
 	for _, one := range t.followedKinds() {
-		if err := one.updateProblemMarker(ctx, incarnation); err != nil {
+		if err := one.updateProblemMarker(ctx, streamID); err != nil {
 			return err
 		}
 	}
 	for _, k := range t.targetKindReflectors() {
-		if err := k.checkKindOnStream(ctx, incarnation); err != nil {
+		if err := k.checkKindOnStream(ctx, streamID); err != nil {
 			return err
 		}
 	}

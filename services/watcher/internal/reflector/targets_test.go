@@ -255,7 +255,7 @@ func TestFirstRegisteredKindsAreFollowed(t *testing.T) {
 	r.register("oaks", "Oak", 2)
 	r.register("elms", "Elm", 0)
 	stop := b.follow(r)
-	b.tells("oaks", "followed already")
+	b.tells("oaks", "registered before this one")
 	b.tells("elms", "")
 	r.remove("nothings-7")
 	b.tells("oaks", "")
@@ -264,7 +264,7 @@ func TestFirstRegisteredKindsAreFollowed(t *testing.T) {
 	b.follow(r)
 	b.tells("oaks", "")
 	r.register("nothings-7", "Nothing", 1) // It was created before the others.
-	b.tells("oaks", "followed already")
+	b.tells("oaks", "registered before this one")
 }
 
 // States of a kind in one version, waiting for publication, do not apply to it in another.

@@ -44,7 +44,7 @@ var (
 	// ErrNotFound means that the object does not exist.
 	ErrNotFound = errors.New("no such object")
 	// ErrExpired means that a list or watch cannot continue from its version: list again.
-	ErrExpired = errors.New("too old to go on from")
+	ErrExpired = errors.New("too old to continue from")
 	// ErrOtherCluster means that another cluster answers than at first.
 	ErrOtherCluster = errors.New("another cluster answers at the API server's address")
 )

@@ -22,7 +22,7 @@ type StreamReader struct {
 	js jetstream.JetStream
 }
 
-// New returns a trail.
+// New returns a reader of the streams.
 func New(js jetstream.JetStream) *StreamReader { return &StreamReader{js: js} }
 
 // LatestResults lists the newest result for an object of each service that published one.
@@ -38,11 +38,11 @@ func (t *StreamReader) LatestResults(ctx context.Context, k event.Key) ([]*event
 			continue
 		}
 		if err != nil {
-			return nil, fault.Unavailable(fmt.Errorf("read what %s made of %s: %w", service.Name, k, err))
+			return nil, fault.Unavailable(fmt.Errorf("read the result of %s for %s: %w", service.Name, k, err))
 		}
 		var result eventv1.ResourceResult
 		if err := proto.Unmarshal(msg.Data, &result); err != nil {
-			return nil, fmt.Errorf("decode what %s made of %s: %w", service.Name, k, err)
+			return nil, fmt.Errorf("decode the result of %s for %s: %w", service.Name, k, err)
 		}
 		results = append(results, &result)
 	}
@@ -76,7 +76,7 @@ func (t *StreamReader) ChangesStreamState(ctx context.Context) (StreamState, err
 	for _, other := range []string{topology.ResyncSubject("*"), topology.BarrierSubject("")} {
 		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(other))
 		if err != nil {
-			return StreamState{}, fault.Unavailable(fmt.Errorf("look at stream %s: %w", topology.Changes, err))
+			return StreamState{}, fault.Unavailable(fmt.Errorf("inspect stream %s: %w", topology.Changes, err))
 		}
 		if bus.Incarnation == "" {
 			bus = StreamState{Objects: info.State.NumSubjects, LastSequence: info.State.LastSeq, Incarnation: topology.StreamID(info)}
@@ -118,7 +118,7 @@ func (t *StreamReader) fillConsumerProgress(ctx context.Context, service topolog
 		return err
 	}
 	if err != nil {
-		return fault.Unavailable(fmt.Errorf("look at durable %s: %w", service.Name, err))
+		return fault.Unavailable(fmt.Errorf("inspect durable %s: %w", service.Name, err))
 	}
 	info := consumer.CachedInfo()
 	p.Pending, p.InFlight, p.Redelivered = info.NumPending, uint64(info.NumAckPending), uint64(info.NumRedelivered)

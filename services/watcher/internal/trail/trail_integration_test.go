@@ -57,7 +57,7 @@ func TestLatestResultsReturnsNewestPerService(t *testing.T) {
 		t.Errorf("results are %v, %v", results, err)
 	}
 	send(t, js, topology.ResultSubject(topology.StoreSync, key("x")), []byte("\xff"))
-	if _, err := New(js).LatestResults(t.Context(), key("x")); err == nil || !strings.Contains(err.Error(), "what store-sync made of") {
+	if _, err := New(js).LatestResults(t.Context(), key("x")); err == nil || !strings.Contains(err.Error(), "result of store-sync for") {
 		t.Errorf("error is %v", err)
 	}
 }

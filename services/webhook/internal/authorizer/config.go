@@ -56,7 +56,7 @@ func (c *Config) Validate() error {
 		return nil
 	}
 	if (c.Certificate == "") != (c.Key == "") {
-		return errors.New("--authorizer-cert and --authorizer-key need one another: give both or none")
+		return errors.New("--authorizer-cert and --authorizer-key belong together: give both or none")
 	}
 	if c.ClientCA != "" && (c.Certificate == "" || len(c.ClientNames) == 0) {
 		return errors.New("--authorizer-client-ca: give --authorizer-cert, --authorizer-key and --client-names, too")

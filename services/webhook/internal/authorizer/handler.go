@@ -145,19 +145,19 @@ func (h *handler) checkClientAndRequest(r *http.Request) error {
 		return httpError{http.StatusUnsupportedMediaType, "send application/json"}
 	}
 	if r.ContentLength > maxReview {
-		return httpError{http.StatusRequestEntityTooLarge, "this is too large for a SubjectAccessReview"}
+		return httpError{http.StatusRequestEntityTooLarge, "the request is too large for a SubjectAccessReview"}
 	}
 	return nil
 }
 
 func bodyReadFailure(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return httpError{http.StatusRequestEntityTooLarge, "this is too large for a SubjectAccessReview"}
+		return httpError{http.StatusRequestEntityTooLarge, "the request is too large for a SubjectAccessReview"}
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return httpError{http.StatusBadRequest, "this ends too early"}
+		return httpError{http.StatusBadRequest, "the request ends too early"}
 	}
-	return httpError{http.StatusBadRequest, "this could not be read"}
+	return httpError{http.StatusBadRequest, "the request could not be read"}
 }
 
 // reviewDecision is the result of a review.

@@ -57,8 +57,8 @@ func (r *AccessRequest) checkOrganizationNamespace(rules *TrustRules, typ string
 }
 
 // canTrustParent reports whether the parent that a request names may count. A namespace as parent does not, because the
-// request itself names its namespace. Neither does the parent of a named object of a followed kind, because the view
-// holds it.
+// request itself names its namespace. Neither does the parent of a named object of a followed kind, because the
+// informer holds it.
 //
 // For a kind that is not followed, an organization counts only if the request is for a namespace. [AccessRequest.checkOrganizationNamespace] has
 // ensured that it is the organization's own.

@@ -82,7 +82,7 @@ type reviewMessage struct {
 func Decode(body []byte) (*Review, error) {
 	var m reviewMessage
 	if err := json.Unmarshal(body, &m); err != nil {
-		return nil, errors.New("this is no SubjectAccessReview: it is not the JSON of one")
+		return nil, errors.New("this is not a SubjectAccessReview: it is not the JSON of one")
 	}
 	r := &Review{
 		Version: m.APIVersion, User: m.Spec.User, UID: m.Spec.UID, Groups: m.Spec.Groups, Extra: m.Spec.Extra,
@@ -90,7 +90,7 @@ func Decode(body []byte) (*Review, error) {
 	}
 	switch {
 	case m.Kind != kind || m.APIVersion != v1 && m.APIVersion != v1beta1:
-		return nil, fmt.Errorf("this is no SubjectAccessReview: send kind %s of apiVersion %s or %s", kind, v1, v1beta1)
+		return nil, fmt.Errorf("this is not a SubjectAccessReview: send kind %s of apiVersion %s or %s", kind, v1, v1beta1)
 	case m.APIVersion == v1beta1:
 		r.Groups = m.Spec.Group
 	}

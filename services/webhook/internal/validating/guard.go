@@ -62,14 +62,14 @@ func (g *Validator) indexAndSubject(ctx context.Context, request *admissionv1.Ad
 func decodeObjects[T any](request *admissionv1.AdmissionRequest) (is, was *T, err error) {
 	is = new(T)
 	if err := event.DecodeObjectCaseSensitive(request.Object.Raw, is); err != nil {
-		return nil, nil, fmt.Errorf("decoding what is written: %w", err)
+		return nil, nil, fmt.Errorf("decoding the new object: %w", err)
 	}
 	if len(request.OldObject.Raw) == 0 {
 		return is, nil, nil
 	}
 	was = new(T)
 	if err := event.DecodeObjectCaseSensitive(request.OldObject.Raw, was); err != nil {
-		return nil, nil, fmt.Errorf("decoding what was there: %w", err)
+		return nil, nil, fmt.Errorf("decoding the old object: %w", err)
 	}
 	return is, was, nil
 }

@@ -74,7 +74,7 @@ func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 		var desired model.MergeResult
 		desired, err = s.merges.Merge(s.storeSnapshot(found))
 		if to = desired.Model; err != nil {
-			err = rpc.InvalidError("Store %q asks for no model that could be: %v", found.Key.Name, err)
+			err = rpc.InvalidError("Store %q declares no valid model: %v", found.Key.Name, err)
 		}
 	}
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 	return response, err
 }
 
-// storeSnapshot returns the state of a Store in the view.
+// storeSnapshot returns the state of a Store in the informer.
 func (s *Server) storeSnapshot(found module.StoreObject) plan.Input {
 	in := s.state.Snapshot(found.Key, plan.Observed{})
 	in.Store = found.Value

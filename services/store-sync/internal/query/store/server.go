@@ -1,4 +1,4 @@
-// Package store serves StoreService: from the view, and from OpenFGA for requests about models.
+// Package store serves StoreService: from the informer, and from OpenFGA for requests about models.
 package store
 
 import (
@@ -32,7 +32,7 @@ type Server struct {
 	limiter *rpc.CallLimiter
 }
 
-// New returns a server. complete returns an error while the view is not complete.
+// New returns a server. complete returns an error while the informer is not complete.
 func New(state *store.State, merges *store.MergeCache, policies *policymodule.Provider, openFGA *fga.Client, complete func() error) *Server {
 	return &Server{state: state, merges: merges, policies: policies, fga: openFGA, complete: complete, limiter: rpc.NewCallLimiter(1)}
 }
@@ -119,7 +119,7 @@ func modulesToProto(s *corev1alpha1.Store) []*storev1.Module {
 func readinessMessage(conditions []metav1.Condition) string {
 	ready := meta.FindStatusCondition(conditions, corev1alpha1.Ready)
 	if ready == nil {
-		return cmp.Or(falseConditionMessage(conditions, corev1alpha1.StoreSynced, corev1alpha1.ModelSynced), "waiting for its first pass")
+		return cmp.Or(falseConditionMessage(conditions, corev1alpha1.StoreSynced, corev1alpha1.ModelSynced), "store-sync has not processed it yet")
 	}
 	if ready.Status != metav1.ConditionTrue {
 		return messageWithTransitionTime(ready)

@@ -22,7 +22,7 @@ func TestReadinessMessage(t *testing.T) {
 		conditions []metav1.Condition
 		want       string
 	}{
-		"new":              {nil, "waiting for its first pass"},
+		"new":              {nil, "store-sync has not processed it yet"},
 		"tuple-sync away":  {[]metav1.Condition{{Type: corev1alpha1.ModelSynced, Status: metav1.ConditionFalse, Message: "no model"}}, "no model"},
 		"not ready":        {[]metav1.Condition{notReady, twins}, "core is bad"},
 		"ready":            {[]metav1.Condition{ready}, ""},
