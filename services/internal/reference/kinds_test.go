@@ -12,23 +12,34 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// readCRDs returns the CustomResourceDefinitions of the checkout, by the name of their files.
+func readCRDs(root string) ([]apiextensionsv1.CustomResourceDefinition, error) {
+	files, err := filepath.Glob(filepath.Join(root, "deploy/crd/*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	crds := make([]apiextensionsv1.CustomResourceDefinition, len(files))
+	for i, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if err := yaml.Unmarshal(data, &crds[i]); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", file, err)
+		}
+	}
+	return crds, nil
+}
+
 // kindsPage returns a page with a table of fields for each kind.
 func kindsPage(root string) (string, error) {
-	files, err := filepath.Glob(filepath.Join(root, "deploy/crd/*.yaml"))
+	crds, err := readCRDs(root)
 	if err != nil {
 		return "", err
 	}
 	var out strings.Builder
 	out.WriteString("# Custom resources\n\nFields in *italics* are required. `[]` stands for each element of a list, `{}` for each value of a map.\n")
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return "", err
-		}
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.Unmarshal(data, &crd); err != nil {
-			return "", fmt.Errorf("reading %s: %w", file, err)
-		}
+	for _, crd := range crds {
 		for _, version := range crd.Spec.Versions {
 			writeKind(&out, crd.Spec, version)
 		}

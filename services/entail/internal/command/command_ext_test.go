@@ -156,6 +156,9 @@ func TestDescribeErrorAddsRemedy(t *testing.T) {
 		"no server":          {args: []string{"status", "--server", "http://127.0.0.1:1"}, want: "is `entail up` running?"},
 		"no permission":      {server: startRefusingService(connect.CodePermissionDenied), args: []string{"trace", "store/x"}, want: "--token-file"},
 		"a wrong command":    {args: []string{"bogus"}, want: "--help shows how"},
+		"a misspelt command": {args: []string{"chek"}, want: `unknown command "chek" for "entail"; did you mean check? (--help`},
+		"a missing argument": {args: []string{"trace"}, want: "received 0; usage: entail trace KIND/[NAMESPACE/]NAME [flags] (--help"},
+		"no OpenSearch":      {args: []string{"opensearch", "roles", "--server", "http://127.0.0.1:1"}, want: "is `entail up --opensearch` running?"},
 		"a token in clear":   {args: []string{"status", "--server", "http://203.0.113.1"}, want: "use an https URL"},
 		"the server's words": {server: startRefusingService(connect.CodeNotFound), args: []string{"trace", "store/x"}, want: "the reason"},
 	}

@@ -15,9 +15,9 @@ func newIAMLostCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lost",
 		Short: "List bindings whose subject or target is gone for good",
-		Long: "lost lists the names in PolicyBindings and GroupMemberships whose objects are gone for good: a binding holds for one uid, and no\n" +
-			"object has it any more. Such a name gives nothing, also if an object of the same name is created. Remove it, or make the\n" +
-			"binding anew for the other object.",
+		Long: "lost lists the names in PolicyBindings and GroupMemberships whose objects are gone for good: a binding\n" +
+			"applies to one UID, and no object has this UID any more. Such a name gives no access, even if you create another\n" +
+			"object of the same name. Remove the name, or make another binding for the new object.",
 		Example: "  entail iam lost -A\n  entail iam lost -n team-a -o json",
 		Args:    cobra.NoArgs,
 	}

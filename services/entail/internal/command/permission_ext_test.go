@@ -75,7 +75,7 @@ func TestCanISetsExitCode(t *testing.T) {
 	if got := (&fakeAccessService{allowed: true}).ask(t, "can-i", "alice", "get", "projects/web"); got.code != 0 || !strings.HasPrefix(got.out, "yes") {
 		t.Errorf("who may is told %+v", got)
 	}
-	if got := (&fakeAccessService{}).ask(t, "can-i", "alice", "get", "projects/web"); got.code != 1 || got.out != "no: this requires p/projects.get\n" || got.err != "" {
+	if got := (&fakeAccessService{}).ask(t, "can-i", "alice", "get", "projects/web"); got.code != 1 || got.out != "no: this requires the permission p/projects.get; entail explain access shows what is missing\n" || got.err != "" {
 		t.Errorf("who may not is told %+v", got)
 	}
 }

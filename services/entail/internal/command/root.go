@@ -32,7 +32,7 @@ func Run(ctx context.Context, args []string, around IOStreams) int {
 		return err
 	}
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exit.OK
 	}
@@ -41,7 +41,7 @@ func Run(ctx context.Context, args []string, around IOStreams) int {
 		err = fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
 	if !errors.Is(err, exit.ErrTold) {
-		writeFailure(around.Err, args, err)
+		writeFailure(around.Err, args, describeFailure(cmd, err), exit.Code(err))
 	}
 	return exit.Code(err)
 }

@@ -14,6 +14,8 @@ func newStatusCommand(around IOStreams) *cobra.Command {
 		Use:   "status",
 		Short: "Show the progress of every service, the modules with an invalid edit, and the objects of OpenSearch by state",
 		Long: "status shows the progress of every service, the modules with an invalid edit, and the objects of OpenSearch by state.\n\n" +
+			"PENDING counts messages that NATS has not delivered yet, IN FLIGHT those in processing or waiting for a retry. SWEPT is when\n" +
+			"the watcher last read all objects of a resource, and FOUND is how many it read. Later changes do not change FOUND.\n\n" +
 			"The objects are read with the rights of your kubeconfig. The exit code is 5 if a part of them cannot be read.",
 		Example: "  entail status\n  entail status -o json",
 		Args:    cobra.NoArgs,

@@ -24,7 +24,7 @@ func newTuplesListCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list STORE",
 		Short:   "List declared tuples, the object that declares each, and its state in OpenFGA",
-		Example: "  entail tuples list demo\n  entail tuples list demo --owner authorizationmodel/demo-docs",
+		Example: "  entail tuples list demo\n  entail tuples list demo --owner authorizationmodel/demo-documents",
 		Args:    cobra.ExactArgs(1),
 	}
 	q := newTupleCall(cmd, around)
@@ -60,11 +60,11 @@ func newTuplesUndeclaredCommand(around IOStreams) *cobra.Command {
 		Short: "List tuples in OpenFGA that no object declares, and what happens to them",
 		Long: `undeclared reads the whole OpenFGA store, and lists the tuples that no Store or AuthorizationModel declares:
 
-unmanaged        other software wrote it: nobody has it in their record, and it stays
+unmanaged        no object has it in its record, so other software wrote it. It stays
 to be removed    an object has it in its record and does not declare it any more
-to be replaced   it is declared with another condition
-contested        a record that has it is being carried out, or another replica may still do so
-kept             it is recorded, and stays until it is known again what belongs into the store`,
+to be replaced   an object declares it with another condition
+contested        a replica may still be writing it. It is removed afterwards
+kept             an object has it in its record. It stays until the declared tuples of the store are known`,
 		Example: "  entail tuples undeclared demo\n  entail tuples undeclared demo -o json",
 		Args:    cobra.ExactArgs(1),
 	}

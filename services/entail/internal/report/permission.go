@@ -15,14 +15,18 @@ func (p Printer) WriteAccessAnswer(m *accessv1.CheckAccessResponse) {
 		p.writeLinef("yes: %s", grantText(m.GetGrant()))
 		return
 	}
-	p.writeLinef("no: %s", missingPermissionText(m.GetPermission()))
+	text := missingPermissionText(m.GetPermission())
+	if m.GetPermission() != "" {
+		text += "; entail explain access shows what is missing"
+	}
+	p.writeLinef("no: %s", text)
 }
 
 func missingPermissionText(permission string) string {
 	if permission == "" {
-		return "no ProtectedResource registers this permission"
+		return "no ProtectedResource registers this permission; entail iam kinds lists the permissions"
 	}
-	return "this requires " + permission
+	return "this requires the permission " + permission
 }
 
 // WriteAccessExplanation explains why a subject has access, or what it lacks.
@@ -31,31 +35,39 @@ func (p Printer) WriteAccessExplanation(m *accessv1.ExplainAccessResponse) {
 		p.writeMissingAccess(m)
 		return
 	}
-	p.writeLinef("yes: this requires %s", m.GetPermission())
+	p.writeLinef("yes: this requires the permission %s", m.GetPermission())
 	var levels []string
 	for _, place := range m.GetPath() {
 		levels = append(levels, placeText(place))
 	}
 	levels = append(levels, "PolicyBinding "+nameText(m.GetGrant().GetBinding()))
-	p.drawNestedLines(append(levels, "for "+principalText(m.GetGrant().GetPrincipal())+membershipText(m.GetMembership())))
+	levels = append(levels, "for "+principalText(m.GetGrant().GetPrincipal())+membershipText(m.GetMembership()))
 	var roles []string
 	for _, role := range m.GetInherits() {
 		roles = append(roles, "Role "+nameText(role))
 	}
-	p.drawNestedLines(roles)
+	p.drawNestedLines(levels, len(roles) == 0)
+	p.drawNestedLines(roles, true)
 }
 
-// drawNestedLines draws each line as the child of the line before.
-func (p Printer) drawNestedLines(lines []string) {
+// drawNestedLines draws each line as the child of the line before. Another such list follows, unless this is the last one.
+func (p Printer) drawNestedLines(lines []string, isLast bool) {
+	own, below := branch, branchStem
+	if isLast {
+		own, below = lastBranch, blankStem
+	}
 	for i, line := range lines {
-		p.writeLinef("%s%s%s", strings.Repeat(blankStem, i), lastBranch, line)
+		if i > 0 {
+			own = below + strings.Repeat(blankStem, i-1) + lastBranch
+		}
+		p.writeLinef("%s%s", own, line)
 	}
 }
 
 func (p Printer) writeMissingAccess(m *accessv1.ExplainAccessResponse) {
 	p.writeLinef("no: %s", missingPermissionText(m.GetPermission()))
 	if m.GetUnregistered() && m.GetPermission() != "" {
-		p.writeLinef("No role can give this permission there.")
+		p.writeLinef("No role gives this permission on an object of this kind; entail iam kinds lists the permissions of each kind.")
 	}
 	if m.GetNoSubject() {
 		p.writeLinef("No such user or account exists, or it is inactive.")

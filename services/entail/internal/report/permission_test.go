@@ -31,7 +31,7 @@ func TestWriteAccessExplanationAsLineOrTree(t *testing.T) {
 yes: Role default/reader on Organization.r acme by PolicyBinding default/on-acme
 `)
 	expectEqual(t, write(t, func(p report.Printer) { p.WriteAccessAnswer(&accessv1.CheckAccessResponse{}) }), `
-no: no ProtectedResource registers this permission
+no: no ProtectedResource registers this permission; entail iam kinds lists the permissions
 `)
 	expectEqual(t, write(t, func(p report.Printer) {
 		p.WriteAccessExplanation(&accessv1.ExplainAccessResponse{
@@ -40,11 +40,11 @@ no: no ProtectedResource registers this permission
 			Path:     []*accessv1.Place{{Type: "r/Project", Object: newName("", "web")}, grantOnOrganization().GetAt()},
 		})
 	}), `
-yes: this requires r/projects.get
-└─ Project.r web
-   └─ Organization.r acme
-      └─ PolicyBinding default/on-acme
-         └─ for Group default/staff (GroupMembership default/alice-staff)
+yes: this requires the permission r/projects.get
+├─ Project.r web
+│  └─ Organization.r acme
+│     └─ PolicyBinding default/on-acme
+│        └─ for Group default/staff (GroupMembership default/alice-staff)
 └─ Role default/reader
    └─ Role default/viewer
 `)
@@ -53,8 +53,8 @@ yes: this requires r/projects.get
 			Permission: "r/projects.delete", Unregistered: true, NoSubject: true, NoObject: true, Truncated: true, Lacking: []*accessv1.Grant{grantOnOrganization()},
 		})
 	}), `
-no: this requires r/projects.delete
-No role can give this permission there.
+no: this requires the permission r/projects.delete
+No role gives this permission on an object of this kind; entail iam kinds lists the permissions of each kind.
 No such user or account exists, or it is inactive.
 There is no such object, as far as objects of its kind are followed.
 It has more owners than are followed: roles on the farthest owners do not count.
@@ -66,8 +66,8 @@ func TestWriteAccessExplanationReportsMissingRole(t *testing.T) {
 	expectEqual(t, write(t, func(p report.Printer) {
 		p.WriteAccessExplanation(&accessv1.ExplainAccessResponse{Permission: "r/projects.get"})
 	}), `
-no: this requires r/projects.get
-The subject has no role on it or above it. A role that was given under another uid does not count.
+no: this requires the permission r/projects.get
+They have no role on it or above it. A role that was given under another uid does not count.
 `)
 }
 
@@ -92,7 +92,7 @@ ON                ROLE             BY BINDING        PERMISSIONS
 every Project.r   default/reader   default/on-acme   r/projects: get, list
 `)
 	expectEqual(t, write(t, func(p report.Printer) { p.WriteAccessHolders(&accessv1.WhoCanResponse{Permission: "r/projects.get"}) }), `
-Nobody: this requires r/projects.get.
+Nobody: this requires the permission r/projects.get.
 `)
 	expectEqual(t, write(t, func(p report.Printer) { p.WriteSubjectRights(&accessv1.WhatCanResponse{}) }), `
 Nothing.

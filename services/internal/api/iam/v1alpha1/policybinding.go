@@ -27,16 +27,16 @@ type Subject struct {
 	// +kubebuilder:validation:Enum=User;Group;ServiceAccount
 	Kind string `json:"kind"`
 	// name is the name of the object, or of a group of the authenticator, such as "system:authenticated" or
-	// "oidc:sales-team".
+	// "oidc:sales-team". The value has at most 512 characters.
 	// +kubebuilder:validation:MaxLength=512
 	Name string `json:"name"`
 	// namespace is the namespace of a Group. A ServiceAccount with a namespace is an account of the core API; without
-	// one it is an account of this API group.
+	// one it is an account of this API group. The value has at most 253 characters.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// uid is the UID of the object. Another object with the same name does not get the role. It is required, except
-	// for groups of the authenticator.
+	// uid is the UID of the object. Another object with the same name does not get the role. It is required, except for
+	// groups of the authenticator. The value has at most 253 characters.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	UID string `json:"uid,omitempty"`

@@ -19,7 +19,7 @@ type ParentResourceRef struct {
 
 // SubresourceDefinition lists the permissions of one subresource.
 type SubresourceDefinition struct {
-	// name is the name of the subresource, such as "status".
+	// name is the name of the subresource, such as "status". The value has at most 63 characters.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`

@@ -4,12 +4,13 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // StoreRef names a Store.
 type StoreRef struct {
-	// name is the name of the Store.
+	// name is the name of the Store. The value has at most 253 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 	// cluster is the name of the cluster that holds the Store. The default is the cluster of this object. For a Store
-	// of another cluster, only the status of that Store reports what happens to the document.
+	// of another cluster, only the status of that Store reports what happens to the document. The value has at most 253
+	// characters.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
@@ -17,14 +18,14 @@ type StoreRef struct {
 
 // Named refers to a type or a union.
 type Named struct {
-	// name is the name of the type or union.
+	// name is the name of the type or union. The value has at most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	Name string `json:"name"`
 }
 
 // Relationship connects the resources of a type with other resources.
 type Relationship struct {
-	// relation is the name of the relationship.
+	// relation is the name of the relationship. The value has at most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	Relation string `json:"relation"`
 	// targetTypes lists the types and unions of the related resources, at most 1,000.
@@ -36,10 +37,10 @@ type Relationship struct {
 
 // ResourceType is a type of resource.
 type ResourceType struct {
-	// name is the name of the type.
+	// name is the name of the type. The value has at most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	Name string `json:"name"`
-	// idPrefix is the prefix of the ids of its resources.
+	// idPrefix is the prefix of the ids of its resources. The value has at most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	IDPrefix string `json:"idPrefix,omitempty"`
@@ -52,7 +53,7 @@ type ResourceType struct {
 
 // Union is a common name for several types.
 type Union struct {
-	// name is the name of the union.
+	// name is the name of the union. The value has at most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	Name string `json:"name"`
 	// resourceTypes lists the types and unions in the union, at most 1,000.
@@ -64,7 +65,7 @@ type Union struct {
 
 // Action is an operation on resources.
 type Action struct {
-	// name is the name of the action.
+	// name is the name of the action. The value has at most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	Name string `json:"name"`
 }
@@ -74,10 +75,10 @@ type RoleBinding struct{}
 
 // RelationshipAction allows the action to subjects that have another action on a related resource.
 type RelationshipAction struct {
-	// relation is the relationship that leads to the other resource.
+	// relation is the relationship that leads to the other resource. The value has at most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	Relation string `json:"relation"`
-	// actionName is the action that the subject must have on the other resource.
+	// actionName is the action that the subject must have on the other resource. The value has at most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	ActionName string `json:"actionName"`
 }
@@ -95,10 +96,10 @@ type Condition struct {
 // ActionBinding adds an action to a type, or to each member of a union, and lists the conditions that allow the
 // action.
 type ActionBinding struct {
-	// actionName is the name of the action.
+	// actionName is the name of the action. The value has at most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	ActionName string `json:"actionName"`
-	// typeName is the name of the type or union.
+	// typeName is the name of the type or union. The value has at most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	TypeName string `json:"typeName"`
 	// conditions lists the conditions that allow the action, at most 200. One of them is enough.

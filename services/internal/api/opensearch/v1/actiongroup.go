@@ -9,16 +9,18 @@ import (
 type OpensearchActionGroupSpec struct {
 	// opensearchCluster names the OpenSearchCluster, in the namespace of this object.
 	OpensearchCluster corev1.LocalObjectReference `json:"opensearchCluster"`
-	// name is the name of the action group in OpenSearch. The default is the name of this object.
+	// name is the name of the action group in OpenSearch. The default is the name of this object. The value has at most
+	// 256 characters, and no ~.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^[^~]*$`
 	// +optional
 	Name string `json:"name,omitempty"`
-	// description is a text for people.
+	// description is a text for people. The value has at most 1,024 characters.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
-	// allowedActions lists actions and other action groups, at most 1,000. Each group must exist in OpenSearch.
+	// allowedActions lists actions and other action groups, at most 1,000. Each group must exist in OpenSearch. Each
+	// entry has at most 1,024 characters.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	AllowedActions []string `json:"allowedActions"`

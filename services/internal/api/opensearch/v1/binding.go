@@ -10,28 +10,30 @@ type OpensearchUserRoleBindingSpec struct {
 	// opensearchCluster names the OpenSearchCluster, in the namespace of this object.
 	OpensearchCluster corev1.LocalObjectReference `json:"opensearchCluster"`
 	// roles lists the names of roles in OpenSearch, at most 200. They need no object. A role of OpenSearch itself needs
-	// the verb bind.
+	// the verb bind. Each entry has at most 256 characters, and no ~.
 	// +kubebuilder:validation:MaxItems=200
 	// +kubebuilder:validation:items:MaxLength=256
 	// +kubebuilder:validation:items:Pattern=`^[^~]*$`
 	Roles []string `json:"roles"`
-	// users lists the names of users in OpenSearch, at most 1,000.
+	// users lists the names of users in OpenSearch, at most 1,000. Each entry has at most 256 characters.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=256
 	// +optional
 	Users []string `json:"users,omitempty"`
-	// backendRoles lists backend roles, at most 1,000. Users with one of them get the roles.
+	// backendRoles lists backend roles, at most 1,000. Users with one of them get the roles. Each entry has at most 256
+	// characters.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=256
 	// +optional
 	BackendRoles []string `json:"backendRoles,omitempty"`
-	// hosts lists host names or addresses, at most 1,000. Requests from one of them get the roles.
+	// hosts lists host names or addresses, at most 1,000. Requests from one of them get the roles. Each entry has at
+	// most 256 characters.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=256
 	// +optional
 	Hosts []string `json:"hosts,omitempty"`
 	// andBackendRoles lists backend roles, at most 100. Users with all of them get the roles. OpenSearch keeps one such
-	// list for each role.
+	// list for each role. Each entry has at most 256 characters.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=256
 	// +optional
@@ -68,11 +70,11 @@ type OpensearchUserRoleBindingStatus struct {
 	// +optional
 	// +listType=atomic
 	ProvisionedRoles []string `json:"provisionedRoles,omitempty"`
-	// provisionedUsers belongs to provisionedRoles.
+	// provisionedUsers lists the users of the record in provisionedRoles.
 	// +optional
 	// +listType=atomic
 	ProvisionedUsers []string `json:"provisionedUsers,omitempty"`
-	// provisionedBackendRoles belongs to provisionedRoles.
+	// provisionedBackendRoles lists the backend roles of the record in provisionedRoles.
 	// +optional
 	// +listType=atomic
 	ProvisionedBackendRoles []string `json:"provisionedBackendRoles,omitempty"`

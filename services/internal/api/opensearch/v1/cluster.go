@@ -7,7 +7,8 @@ import (
 
 // Connection describes how to reach an OpenSearch cluster that no operator runs.
 type Connection struct {
-	// url is the address of the REST API: https with host and port, such as https://search.example.com:9200.
+	// url is the address of the REST API: https with host and port, such as https://search.example.com:9200. The value
+	// has at most 2,048 characters.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^https://[^/?#@]+/?$`
 	URL string `json:"url"`

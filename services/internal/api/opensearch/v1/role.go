@@ -7,26 +7,30 @@ import (
 
 // IndexPermission allows actions on some indexes.
 type IndexPermission struct {
-	// indexPatterns lists names of indexes, with wildcards or as /regular expressions/, at most 1,000.
+	// indexPatterns lists names of indexes, with wildcards or as /regular expressions/, at most 1,000. Each entry has
+	// at most 1,024 characters.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
 	IndexPatterns []string `json:"indexPatterns,omitempty"`
-	// dls is a query in JSON. Only documents that match are visible. Empty means all documents.
+	// dls is a query in JSON. Only documents that match are visible. Empty means all documents. The value has at most
+	// 65,536 characters.
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	DLS string `json:"dls,omitempty"`
-	// fls lists the visible fields, or with ~ or ! before the name the hidden ones. Empty means all fields.
+	// fls lists the visible fields, or with ~ or ! before the name the hidden ones, at most 1,000. Empty means all
+	// fields. Each entry has at most 1,024 characters.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
 	FLS []string `json:"fls,omitempty"`
-	// allowedActions lists actions and action groups, at most 1,000. Each group must exist in OpenSearch.
+	// allowedActions lists actions and action groups, at most 1,000. Each group must exist in OpenSearch. Each entry
+	// has at most 1,024 characters.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
 	AllowedActions []string `json:"allowedActions,omitempty"`
-	// maskedFields lists fields that are shown as hashes, at most 1,000.
+	// maskedFields lists fields that are shown as hashes, at most 1,000. Each entry has at most 1,024 characters.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
@@ -35,12 +39,12 @@ type IndexPermission struct {
 
 // TenantPermission allows actions in some tenants.
 type TenantPermission struct {
-	// tenantPatterns lists names of tenants, with wildcards, at most 1,000.
+	// tenantPatterns lists names of tenants, with wildcards, at most 1,000. Each entry has at most 1,024 characters.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
 	TenantPatterns []string `json:"tenantPatterns,omitempty"`
-	// allowedActions lists actions and action groups, at most 1,000.
+	// allowedActions lists actions and action groups, at most 1,000. Each entry has at most 1,024 characters.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
@@ -51,16 +55,18 @@ type TenantPermission struct {
 type OpensearchRoleSpec struct {
 	// opensearchCluster names the OpenSearchCluster, in the namespace of this object.
 	OpensearchCluster corev1.LocalObjectReference `json:"opensearchCluster"`
-	// name is the name of the role in OpenSearch. The default is the name of this object.
+	// name is the name of the role in OpenSearch. The default is the name of this object. The value has at most 256
+	// characters, and no ~.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^[^~]*$`
 	// +optional
 	Name string `json:"name,omitempty"`
-	// description is a text for people.
+	// description is a text for people. The value has at most 1,024 characters.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
-	// clusterPermissions lists actions on the cluster and action groups, at most 1,000.
+	// clusterPermissions lists actions on the cluster and action groups, at most 1,000. Each entry has at most 1,024
+	// characters.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional

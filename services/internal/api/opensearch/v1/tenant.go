@@ -9,12 +9,13 @@ import (
 type OpensearchTenantSpec struct {
 	// opensearchCluster names the OpenSearchCluster, in the namespace of this object.
 	OpensearchCluster corev1.LocalObjectReference `json:"opensearchCluster"`
-	// name is the name of the tenant in OpenSearch. The default is the name of this object.
+	// name is the name of the tenant in OpenSearch. The default is the name of this object. The value has at most 256
+	// characters, and no ~.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^[^~]*$`
 	// +optional
 	Name string `json:"name,omitempty"`
-	// description is a text for people.
+	// description is a text for people. The value has at most 1,024 characters.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`

@@ -12,23 +12,25 @@ type OpensearchUserSpec struct {
 	// passwordFrom names the Secret and the key with the password: UTF-8 text of at most 100 characters. A change of
 	// the Secret changes the password.
 	PasswordFrom corev1.SecretKeySelector `json:"passwordFrom"`
-	// name is the name of the user in OpenSearch. The default is the name of this object.
+	// name is the name of the user in OpenSearch. The default is the name of this object. The value has at most 256
+	// characters, and no ~.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^[^~]*$`
 	// +kubebuilder:validation:XValidation:rule="!self.contains(':') && self == self.trim()",message="OpenSearch takes no user name with ':', nor with blanks around it"
 	// +optional
 	Name string `json:"name,omitempty"`
-	// description is a text for people.
+	// description is a text for people. The value has at most 1,024 characters.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
 	// opendistroSecurityRoles lists roles that the user has without a binding, at most 1,000. A role of OpenSearch
-	// itself needs the verb bind.
+	// itself needs the verb bind. Each entry has at most 256 characters.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=256
 	// +optional
 	OpendistroSecurityRoles []string `json:"opendistroSecurityRoles,omitempty"`
-	// backendRoles lists backend roles of the user, at most 1,000. Bindings can refer to them.
+	// backendRoles lists backend roles of the user, at most 1,000. Bindings can refer to them. Each entry has at most
+	// 256 characters.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=256
 	// +optional

@@ -4,23 +4,23 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Address is a postal address.
 type Address struct {
-	// line1 is the first line of the address.
+	// line1 is the first line of the address. The value has at most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Line1 string `json:"line1,omitempty"`
-	// line2 is the second line of the address.
+	// line2 is the second line of the address. The value has at most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Line2 string `json:"line2,omitempty"`
-	// city is the name of the city.
+	// city is the name of the city. The value has at most 128 characters.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	City string `json:"city,omitempty"`
-	// region is the name of the region.
+	// region is the name of the region. The value has at most 128 characters.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Region string `json:"region,omitempty"`
-	// postalCode is the postal code.
+	// postalCode is the postal code. The value has at most 32 characters.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	PostalCode string `json:"postalCode,omitempty"`
@@ -31,15 +31,15 @@ type Address struct {
 
 // ContactInfo names a contact of an organization.
 type ContactInfo struct {
-	// email is the address of the contact.
+	// email is the address of the contact. The value has at most 256 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Email string `json:"email"`
-	// name is the name of the contact.
+	// name is the name of the contact. The value has at most 256 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Name string `json:"name"`
-	// businessName is the name of the company.
+	// businessName is the name of the company. The value has at most 256 characters.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	BusinessName string `json:"businessName,omitempty"`

@@ -6,13 +6,13 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:validation:XValidation:rule="self.parent_role != self.child_role || self.parent_kind != self.child_kind",message="a role cannot imply itself: choose another parent_role or child_role"
 type InferenceRule struct {
-	// parent_role is the role whose holders get the child role.
+	// parent_role is the role whose holders get the child role. The value has at most 253 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!self.contains('/') && !self.contains('%') && self != '.' && self != '..'",message="not a role name: it may not be '.' or '..' or hold '/' or '%'"
 	ParentRole string `json:"parent_role"`
 	// child_role is the role that these subjects get. It is bound even if it does not exist; ChildRoleFound is then
-	// False.
+	// False. The value has at most 253 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!self.contains('/') && !self.contains('%') && self != '.' && self != '..'",message="not a role name: it may not be '.' or '..' or hold '/' or '%'"
@@ -40,7 +40,8 @@ type RuleInferences struct {
 	// parent_role is the parent role of the rule. A ClusterRole is written "ClusterRole/<name>".
 	// +optional
 	ParentRole string `json:"parent_role,omitempty"`
-	// child_roles lists all roles that the parent role implies, sorted, at most 10,000.
+	// child_roles lists all roles that the parent role implies, sorted, at most 10,000. Each entry has at most 265
+	// characters.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=10000
