@@ -67,7 +67,7 @@ func TestWriteAccessExplanationReportsMissingRole(t *testing.T) {
 		p.WriteAccessExplanation(&accessv1.ExplainAccessResponse{Permission: "r/projects.get"})
 	}), `
 no: this requires the permission r/projects.get
-They have no role on it or above it. A role that was given under another uid does not count.
+The subject has no role on it or above it. A role that was given under another uid does not count.
 `)
 }
 
