@@ -234,7 +234,10 @@ func (e *engine[K]) runWorker(ctx context.Context) {
 const maxLinks = 16
 
 func (e *engine[K]) reconcileKey(ctx context.Context, key K) {
-	term, ours := e.awaitTerm(ctx)
+	term, load, ours := e.awaitTerm(ctx)
+	// A reconciliation may read the informer at any time. Once the informer loads the stream again, it may show what a
+	// restored stream holds.
+	ctx = leader.WithCheck(ctx, func() error { return e.cfg.View.CheckLoad(load) })
 	e.reconcileIfLeader(ctx, key, term, ours)
 }
 
