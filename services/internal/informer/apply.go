@@ -23,13 +23,14 @@ func (v *Informer) Apply(ctx context.Context, c event.Change) error {
 	return v.applyInLoad(ctx, c, v.loads.Load(), func() bool { return true })
 }
 
-// errEarlierLife means that a message has a sequence which the stream has not reached again. The stream was restored from
-// a backup, and the message was delivered before. Or the clock of the server went back; then the message comes again.
+// errEarlierLife means that a message has a sequence which the stream has not reached again. The stream was restored
+// from a backup, and the message was delivered before. Or the clock of the server went back; then the message comes
+// again.
 var errEarlierLife = errors.New("the stream holds no such message, or has not sent it to the view")
 
 // ApplyDelivery does the same as [Informer.Apply] for a change that the service's own consumer received. Such a message
-// may be older than the present load: it waited in this process while the stream was restored from a backup. Its sequence
-// then belongs to another life of the stream, so ApplyDelivery must not compare it with those of the load.
+// may be older than the present load: it waited in this process while the stream was restored from a backup. Its
+// sequence then belongs to another life of the stream, so ApplyDelivery must not compare it with those of the load.
 //
 // ApplyDelivery waits for the end of a load. Afterwards it stores only a change that the feed has not reached yet. The
 // error is [fault.Unavailable] if the server must deliver the message again.
@@ -43,7 +44,7 @@ func (v *Informer) ApplyDelivery(ctx context.Context, c event.Change) error {
 	case isEarlier:
 		return fault.Unavailable(fmt.Errorf("apply change of %s: %w", c.Key, errEarlierLife))
 	case !isAhead:
-		return v.checkDecodable(c)
+		return v.checkDecodable(ctx, c)
 	}
 	return v.applyInLoad(ctx, c, load, func() bool { return !v.loading && v.LoadNumber() == load })
 }
@@ -73,12 +74,19 @@ func (v *Informer) compareWithFeed(c event.Change) (isAhead, isEarlier bool) {
 	return isAhead, isAhead && c.PublishedAt.Before(v.lastRead)
 }
 
-// checkDecodable returns the error of [Informer.Apply] for a change that the feed has read: the feed skips a change that
-// cannot be decoded.
-func (v *Informer) checkDecodable(c event.Change) error {
+// checkDecodable returns the error of [Informer.Apply] for a change that the feed has read: the feed skips a change
+// that cannot be read or decoded. It stores nothing.
+func (v *Informer) checkDecodable(ctx context.Context, c event.Change) error {
 	t, isNewer, ok := v.tableForChange(c)
-	if !ok || !isNewer || c.Omitted || !v.followsCluster(c) {
+	if !ok || !isNewer || !v.followsCluster(c) {
 		return v.missingTableErr(c, ok)
+	}
+	if c.Omitted && !c.Deleted {
+		object, err := v.fetchLargeObject(ctx, c.Key)
+		if err != nil || object == nil {
+			return err
+		}
+		c.Object = object
 	}
 	if _, err := t.decodeChange(c, v.cfg.KeepUndecodable); err != nil {
 		return fault.Terminal(fmt.Errorf("decode object of %s: %w", c.Key, err))

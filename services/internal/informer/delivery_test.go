@@ -56,6 +56,11 @@ func TestDeliveryFromEarlierLifeIsNotStored(t *testing.T) {
 	if err := f.ApplyDelivery(t.Context(), undecodable); !fault.IsTerminal(err) {
 		t.Errorf("undecodable: got %v", err)
 	}
+	unreadable := delivered("e", 1, 1, time.Now()) // This informer cannot read large objects.
+	unreadable.Omitted, unreadable.Object = true, nil
+	if err := f.ApplyDelivery(t.Context(), unreadable); !fault.IsTerminal(err) {
+		t.Errorf("too large: got %v", err)
+	}
 }
 
 // The object of a large change is read from the API server. Meanwhile the stream may be restored and loaded again.
