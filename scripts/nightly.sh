@@ -61,8 +61,8 @@ part_chaos() {
 	return $failed
 }
 
-# part_restores runs 200 histories in which NATS is restored from a backup, loses its tail, or is purged. The two campaigns
-# wait most of the time, so both run at once.
+# part_restores runs 200 histories in which NATS is restored from a backup, loses its tail, or is purged. The two
+# campaigns wait most of the time, so both run at once.
 part_restores() {
 	local campaign campaigns=() half failed=0
 	for half in 1 2; do

@@ -37,7 +37,8 @@ func ciCampaign(t *testing.T) campaign.Config {
 	return campaign.Config{
 		System: system.Config{Checkout: root, Dir: filepath.Join(root, ".tmp", "chaos", t.Name()), Nodes: 1, Replicas: 2},
 		Seed:   seed, First: 1, Findings: 1, For: ciMinutes, Rounds: ciRounds, Settle: 150 * time.Second, Out: t.Output(),
-		Blows: blowsNamed(t, nemesis.KillServices, nemesis.KillServers, nemesis.Restart, nemesis.Pause, nemesis.Hold, nemesis.Cut, nemesis.Restore, nemesis.LoseTail),
+		Blows: blowsNamed(t, nemesis.KillServices, nemesis.KillServers, nemesis.Restart, nemesis.Pause, nemesis.Hold,
+			nemesis.Cut, nemesis.Restore, nemesis.LoseTail),
 	}
 }
 

@@ -79,7 +79,7 @@ func TestUndetectableFaultsAreExcluded(t *testing.T) {
 			struck[s.Blow] = true
 		}
 		if struck[LoseTail] && (struck[Strip] || struck[KillServers] || struck[Wipe] || struck[Restore]) {
-			t.Fatalf("round %d loses a deletion, or starts NATS while its data is replaced: %v", i, texts([][]FaultInjection{strikes}))
+			t.Fatalf("round %d loses a deletion, or starts NATS meanwhile: %v", i, texts([][]FaultInjection{strikes}))
 		}
 		if struck[Strip] && (struck[Wipe] || struck[DropStreams] || struck[DropStream] || struck[Limits]) {
 			t.Fatalf("round %d strips finalizers and wipes the bus: %v", i, texts([][]FaultInjection{strikes}))

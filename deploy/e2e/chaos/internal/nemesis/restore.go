@@ -66,8 +66,11 @@ type streamRewind struct {
 func drawRewind(r *rand.Rand) streamRewind {
 	gap, later := drawDuration(r, 0, 3*time.Second), drawDuration(r, time.Second, 6*time.Second)
 	watcher := r.IntN(3)
-	text := fmt.Sprintf("consumers killed after %s, the watcher %s", gap, []string{"lives on", "is killed", "is started last"}[watcher])
-	return streamRewind{gap: gap, later: later, watcherDown: watcher > 0, watcherLast: watcher == 2, text: text}
+	how := []string{"lives on", "is killed", "is started last"}[watcher]
+	return streamRewind{
+		gap: gap, later: later, watcherDown: watcher > 0, watcherLast: watcher == 2,
+		text: fmt.Sprintf("consumers killed after %s, the watcher %s", gap, how),
+	}
 }
 
 // restore restores the last backup and kills every consumer.
