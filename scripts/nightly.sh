@@ -61,12 +61,12 @@ part_chaos() {
 	return $failed
 }
 
-# part_restores runs 200 histories in which NATS is restored from a backup or purged. The two campaigns wait most of
-# the time, so both run at once.
+# part_restores runs 200 histories in which NATS is restored from a backup, loses its tail, or is purged. The two
+# campaigns wait most of the time, so both run at once.
 part_restores() {
 	local campaign campaigns=() half failed=0
 	for half in 1 2; do
-		bin/chaos -dir ".tmp/chaos/restores-$half" -seed "$((ENTAIL_SEED + half))" -nodes 1 -blows restore,purge -for 1m -rounds 100 &
+		bin/chaos -dir ".tmp/chaos/restores-$half" -seed "$((ENTAIL_SEED + half))" -nodes 1 -blows restore,lose-tail,purge -for 1m -rounds 100 &
 		campaigns+=($!)
 	done
 	for campaign in "${campaigns[@]}"; do wait "$campaign" || failed=1; done

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/leader"
 	"github.com/entail-dev/entail/services/internal/reconcile"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
@@ -18,7 +19,7 @@ const full = 100
 // running call a write starts at once. Removals go before additions.
 //
 // One of the combined writes makes the call, with its own context. The fence is thereby checked for all, because they
-// are of one term.
+// are of one term. A write whose own check fails shares no call.
 type batchWriter struct {
 	writer tupleChanger
 
@@ -39,6 +40,8 @@ var errUnanswered = fmt.Errorf("writing with others: %w", reconcile.ErrStale)
 type pendingWrite struct {
 	tuple.Write
 
+	// check is that of the write's context; see [leader.WithCheck].
+	check func() error
 	// turn receives a value when this part must make the call. It is closed when another part has done so.
 	turn    chan struct{}
 	done    bool
@@ -48,7 +51,8 @@ type pendingWrite struct {
 
 // Write makes one change, possibly in one call with others.
 func (c *batchWriter) Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error) {
-	p := &pendingWrite{Write: change, turn: make(chan struct{}, 1), err: errUnanswered}
+	check := func() error { return leader.CheckErr(ctx) }
+	p := &pendingWrite{Write: change, check: check, turn: make(chan struct{}, 1), err: errUnanswered}
 	c.mu.Lock()
 	c.waiting = append(c.waiting, p)
 	if !c.busy {
@@ -88,7 +92,7 @@ func (c *batchWriter) takeWritesForCall(p *pendingWrite, others bool) []*pending
 	call, size := []*pendingWrite{p}, len(p.Add)+len(p.Remove)
 	c.waiting = slices.DeleteFunc(c.waiting, func(other *pendingWrite) bool {
 		n := len(other.Add) + len(other.Remove)
-		fits := others && other != p && other.canShareCall(p) && size+n <= full
+		fits := others && other != p && other.canShareCall(p) && size+n <= full && other.check() == nil
 		if fits {
 			call, size = append(call, other), size+n
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/leader"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -175,6 +176,42 @@ func TestBatchWriterReportsOutageToAll(t *testing.T) {
 		t.Errorf("the calls are %v", got)
 	}
 	if want := map[string]string{"first": "0 <nil>", "a": "0 away", "b": "0 away"}; !maps.Equal(c.came, want) {
+		t.Errorf("told is %v, want %v", c.came, want)
+	}
+}
+
+// A write that was decided from a state that no longer counts must meet the fence with its own context.
+func TestBatchWriterDoesNotShareCallAfterFailedCheck(t *testing.T) {
+	c := newConcurrentWriters(t)
+	outdated := errors.New("outdated")
+	c.openFGA.answer = func(ctx context.Context, _ tuple.Write) (map[tuple.Tuple]error, error) {
+		return nil, leader.CheckErr(ctx) // As the fence does.
+	}
+	c.write(t.Context(), "first", adds("first"))
+	<-c.openFGA.asked
+	c.write(t.Context(), "a", adds("1"))
+	c.await(1)
+	c.write(leader.WithCheck(t.Context(), func() error { return outdated }), "old", adds("2"))
+	c.await(2)
+	c.write(t.Context(), "b", adds("3"))
+	c.await(3)
+	c.openFGA.let <- struct{}{}
+	ended := make(chan struct{})
+	go func() { c.wait.Wait(); close(ended) }()
+	var calls []int
+	for running := true; running; {
+		select {
+		case w := <-c.openFGA.asked:
+			calls = append(calls, len(w.Add))
+			c.openFGA.let <- struct{}{}
+		case <-ended:
+			running = false
+		}
+	}
+	if !slices.Equal(calls, []int{2, 1}) {
+		t.Errorf("the calls add %v tuples", calls)
+	}
+	if want := map[string]string{"first": "0 <nil>", "a": "0 <nil>", "b": "0 <nil>", "old": "0 outdated"}; !maps.Equal(c.came, want) {
 		t.Errorf("told is %v, want %v", c.came, want)
 	}
 }

@@ -58,7 +58,7 @@ func (e *engine[K]) applyDelivery(ctx context.Context, d *delivery) error {
 	}
 	d.change = change
 	d.change.Object = nil
-	return e.cfg.View.Apply(ctx, change)
+	return e.cfg.View.ApplyDelivery(ctx, change)
 }
 
 // markReportedDeliveries marks the messages of r whose object is in results.

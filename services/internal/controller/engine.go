@@ -225,14 +225,21 @@ func (e *engine[K]) runWorker(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		term, ours := e.awaitTerm(ctx)
-		e.reconcileIfLeader(ctx, key, term, ours)
+		e.reconcileKey(ctx, key)
 		e.queue.keys.Done(key)
 	}
 }
 
 // maxLinks bounds the traces that one reconciliation links to.
 const maxLinks = 16
+
+func (e *engine[K]) reconcileKey(ctx context.Context, key K) {
+	term, load, ours := e.awaitTerm(ctx)
+	// A reconciliation may read the informer at any time. Once the informer loads the stream again, it may show what a
+	// restored stream holds.
+	ctx = leader.WithCheck(ctx, func() error { return e.cfg.View.CheckLoad(load) })
+	e.reconcileIfLeader(ctx, key, term, ours)
+}
 
 // reconcileIfLeader reconciles key if this replica is the leader. Otherwise it returns the messages to the server.
 func (e *engine[K]) reconcileIfLeader(ctx context.Context, key K, term uint64, ours bool) {

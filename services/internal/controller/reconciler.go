@@ -31,8 +31,8 @@ type Reconciler[K comparable] interface {
 	// moves.
 	AffectedKeys(object event.Key) []K
 	// Reconcile brings the backend to the state that the informer declares for p.Key. It never runs twice at the same
-	// time for one key, and only while the informer is complete. It must be idempotent and must write nothing if
-	// nothing changed.
+	// time for one key, and begins only while the informer is complete. Its writes fail once the informer is incomplete or
+	// has loaded the stream again. It must be idempotent and must write nothing if nothing changed.
 	//
 	// It classifies its errors with package fault. A user's mistake belongs in a status condition, not in the error.
 	Reconcile(ctx context.Context, p *Request[K]) error

@@ -45,16 +45,18 @@ func (e *engine[K]) publishLeaseAndAwaitTerm(ctx context.Context, term uint64) e
 }
 
 // awaitTerm blocks a worker while no reconciliation may run: the term may have expired, or the informer is incomplete.
-// It returns the term, and whether this replica is its leader. At shutdown it returns at once.
-func (e *engine[K]) awaitTerm(ctx context.Context) (term uint64, ours bool) {
+// It returns the term, the load that the informer shows, and whether this replica is the leader of the term. At shutdown
+// it returns at once.
+func (e *engine[K]) awaitTerm(ctx context.Context) (term, load uint64, ours bool) {
 	for {
+		load = e.cfg.View.LoadNumber() // Read first, so that the informer was complete after it.
 		term, ours = e.elector.CurrentTerm()
 		if !ours || e.elector.IsLeader() && e.cfg.View.IncompleteErr() == nil {
-			return term, ours
+			return term, load, ours
 		}
 		if !backoff.Sleep(ctx, termPollInterval) {
 			e.startDraining()
-			return term, false
+			return term, load, false
 		}
 	}
 }

@@ -348,3 +348,54 @@ func TestFirstTermReconcilesEverythingOnce(t *testing.T) {
 		t.Errorf("%d passes, and then %d thorough ones, want %d of each", once, again, n)
 	}
 }
+
+// After a restore of NATS, the informer shows old states before a barrier proves that they are current. A reconciliation
+// that began earlier may read them.
+func TestPassIsFencedAfterInformerReload(t *testing.T) {
+	b := newTestStreams(t)
+	b.snapshot(0)
+	var reached atomic.Int32
+	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	defer api.Close()
+	replica, elector := b.startReplica()
+	eventually(t, func() error { return held(elector) })
+	for i, reload := range []bool{false, true} {
+		before, result := reached.Load(), make(chan error, 1)
+		replica.set(func(ctx context.Context, _ *controller.Request[string]) error {
+			replica.set(nil)
+			if reload {
+				b.reload(replica)
+			}
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, api.URL, http.NoBody)
+			if err != nil {
+				return err
+			}
+			answer, err := elector.FenceTransport(http.DefaultTransport).RoundTrip(r)
+			if err == nil {
+				err = answer.Body.Close()
+			}
+			result <- err
+			return err
+		})
+		b.publish("a", "g", i+1)
+		err, sent := <-result, reached.Load() > before
+		if sent == reload || errors.Is(err, informer.ErrIncomplete) != reload {
+			t.Errorf("reloaded %t: got %v, sent %t", reload, err, sent)
+		}
+	}
+}
+
+// reload makes the informer of a replica load the stream again, and waits until it is complete.
+func (b *testStreams) reload(replica *runningEngine) {
+	b.t.Helper()
+	before := replica.reloads.Load()
+	b.snapshot(7) // The informer holds one object.
+	eventually(b.t, func() error {
+		if replica.reloads.Load() == before {
+			return errors.New("the informer has not loaded the stream again")
+		}
+		return nil
+	})
+	b.snapshot(1)
+	eventually(b.t, replica.view.IncompleteErr)
+}

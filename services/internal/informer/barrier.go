@@ -66,7 +66,7 @@ func (v *Informer) AwaitCaughtUp(ctx context.Context) error {
 	if err != nil {
 		return fault.Unavailable(err)
 	}
-	if before.isBeyondEnd(stream, sequence) {
+	if before.isBeyondEnd(stream, sequence-1) { // The mark is new, so it follows every message that was read.
 		return fault.Unavailable(errCutShort)
 	}
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)

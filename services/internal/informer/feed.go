@@ -71,7 +71,7 @@ func (v *Informer) followChanges(ctx context.Context, stream *jetstream.StreamIn
 		if err := v.applyMessage(ctx, msg, meta, end); err != nil {
 			return err
 		}
-		v.setReadSequence(msg.Subject(), meta.Sequence.Stream)
+		v.setReadSequence(msg.Subject(), meta)
 		if !loaded && meta.Sequence.Stream >= end {
 			loaded = true
 			v.finishLoad(ctx, stream, now)
@@ -81,10 +81,11 @@ func (v *Informer) followChanges(ctx context.Context, stream *jetstream.StreamIn
 }
 
 // setReadSequence records the sequence of the last message, and the sequence of the last change.
-func (v *Informer) setReadSequence(subject string, sequence uint64) {
+func (v *Informer) setReadSequence(subject string, meta *jetstream.MsgMetadata) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.position = sequence; topology.IsServiceSubject(subject) || topology.IsBarrierSubject(subject) {
+	sequence := meta.Sequence.Stream
+	if v.position, v.lastRead = sequence, meta.Timestamp; topology.IsServiceSubject(subject) || topology.IsBarrierSubject(subject) {
 		return
 	}
 	v.changed = sequence
@@ -171,6 +172,7 @@ func (v *Informer) beginLoad() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.position, v.changed, v.loading, v.marked = 0, 0, true, false
+	v.lastRead = time.Time{}
 	clear(v.epochs)
 	clear(v.targeted)
 	clear(v.lastBarriers)

@@ -1,6 +1,7 @@
 package informer_test
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // derivedContent is state that is computed from all Stores, and then kept current by changes.
@@ -73,5 +75,28 @@ func TestOnLoadedRunsBeforeInformerIsComplete(t *testing.T) {
 	f.await(t, "c ")
 	if names, late := f.derived.held(f.Informer); names != "c" || late > 0 {
 		t.Errorf("after the stream was replaced derived is %q, too late %d times", names, late)
+	}
+}
+
+func TestCheckLoadRequiresSameCompleteLoad(t *testing.T) {
+	t.Parallel()
+	b := newTestStreams(t)
+	b.mark(kinds.Stores(), 2, b.put(change("a", 1), change("b", 2)))
+	f := b.feed()
+	f.await(t, "a b ")
+	load := f.LoadNumber()
+	if err := f.CheckLoad(load); err != nil {
+		t.Errorf("nothing happened: got %v", err)
+	}
+	b.raw(topology.ChangeSubject(key("b")), "\xff")
+	f.refuses(t)
+	if err := f.CheckLoad(load); !errors.Is(err, informer.ErrIncomplete) {
+		t.Errorf("incomplete: got %v", err)
+	}
+	b.replace()
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	f.await(t, "a ")
+	if err := f.CheckLoad(load); !errors.Is(err, informer.ErrIncomplete) || f.CheckLoad(f.LoadNumber()) != nil {
+		t.Errorf("loaded again: got %v, and %v for the new load", err, f.CheckLoad(f.LoadNumber()))
 	}
 }

@@ -73,6 +73,8 @@ type Informer struct {
 	read time.Time
 	// position is the last sequence that was read from the stream. changed is the sequence of the last change.
 	position, changed uint64
+	// lastRead is the time, by the server's clock, at which the stream stored the message at position.
+	lastRead time.Time
 	// targeted holds the sequence of the last change of each target kind.
 	targeted map[snapshotScope]uint64
 	// brought counts the delivered messages and the attempts to store a message. It shows that the feed makes
@@ -186,6 +188,21 @@ func (v *Informer) IncompleteErr() error {
 		err = fmt.Errorf("%w; the next change cannot be stored: %w", err, v.blockedBy)
 	}
 	return err
+}
+
+// LoadNumber returns the number of the load that the informer shows or reads.
+func (v *Informer) LoadNumber() uint64 { return v.loads.Load() }
+
+// CheckLoad returns nil if the informer is complete and has not begun another load since [Informer.LoadNumber] returned
+// the number. Then everything that was read from the informer in between counts.
+func (v *Informer) CheckLoad(number uint64) error {
+	if err := v.IncompleteErr(); err != nil {
+		return err
+	}
+	if v.LoadNumber() != number {
+		return fmt.Errorf("%w: the stream of changes was read again", ErrIncomplete)
+	}
+	return nil
 }
 
 // checkSnapshotsComplete implements [Informer.IncompleteErr], without the error that blocks the feed. The caller holds

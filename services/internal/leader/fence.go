@@ -33,6 +33,23 @@ func WithTerm(ctx context.Context, term uint64) context.Context {
 	return context.WithValue(ctx, termKey{}, term)
 }
 
+// checkKey is the context key of the check of a reconciliation.
+type checkKey struct{}
+
+// WithCheck binds a context to a check. Writes with this context fail once the check fails, because the state from which
+// they were decided no longer counts.
+func WithCheck(ctx context.Context, check func() error) context.Context {
+	return context.WithValue(ctx, checkKey{}, check)
+}
+
+// CheckErr returns the error of the check that a context is bound to, or nil.
+func CheckErr(ctx context.Context) error {
+	if check, ok := ctx.Value(checkKey{}).(func() error); ok {
+		return check()
+	}
+	return nil
+}
+
 // leaseRemainingIn implements [Elector.LeaseRemaining] for a request whose context may be bound to a term.
 func (e *Elector) leaseRemainingIn(ctx context.Context) (time.Duration, error) {
 	if term, ok := ctx.Value(termKey{}).(uint64); ok && !e.IsCurrentTerm(term) {
@@ -42,8 +59,12 @@ func (e *Elector) leaseRemainingIn(ctx context.Context) (time.Duration, error) {
 }
 
 // newLeaseContext returns a context that is cancelled when the lease expires without a renewal, or when the context's
-// term ends. A request that is already sent may still take effect. The caller must call end.
+// term ends. A request that is already sent may still take effect, so a later failure of the context's check does not
+// cancel it. The caller must call end.
 func (e *Elector) newLeaseContext(ctx context.Context) (_ context.Context, end func(), err error) {
+	if err := CheckErr(ctx); err != nil {
+		return nil, nil, err
+	}
 	left, err := e.leaseRemainingIn(ctx)
 	if err != nil {
 		return nil, nil, err

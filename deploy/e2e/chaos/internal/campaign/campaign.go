@@ -24,8 +24,8 @@ type Config struct {
 	// Seed determines every operation and every blow. First is the number of the first episode.
 	Seed  uint64
 	First int
-	// Blows holds the blows to draw from.
-	Blows []nemesis.Fault
+	// Blows holds the blows to draw from. The first rounds of each episode begin with those of Opening, one each.
+	Blows, Opening []nemesis.Fault
 	// For is the duration, and Rounds the minimum number of rounds, which a slow machine reaches later. The last round
 	// may end after For.
 	For    time.Duration

@@ -117,6 +117,7 @@ func newEpisode(ctx context.Context, cfg Config, number int, report *Report) (e 
 		workload: workload.New(cfg.newRandom(number, ofOperations)),
 		nemesis:  nemesis.New(cfg.newRandom(number, ofBlows), cfg.systemShape(), cfg.Blows), plan: cfg.newRandom(number, ofPlan),
 	}
+	e.nemesis.BeginWith(cfg.Opening)
 	var closers []func()
 	backwards := func() {
 		for i := range closers {

@@ -99,6 +99,8 @@ type Nemesis struct {
 	random *rand.Rand
 	shape  SystemShape
 	blows  []Fault
+	// opening holds the first blows of the next rounds.
+	opening []Fault
 }
 
 // New returns a nemesis that draws from these blows.
@@ -106,10 +108,13 @@ func New(random *rand.Rand, shape SystemShape, blows []Fault) *Nemesis {
 	return &Nemesis{random: random, shape: shape, blows: FaultsPossibleFor(blows, shape)}
 }
 
+// BeginWith makes the next rounds begin with these blows, one each. Later rounds draw all their blows.
+func (n *Nemesis) BeginWith(blows []Fault) { n.opening = slices.Clone(blows) }
+
 // DrawRound draws one to three blows. At most one of them lasts, and then no other may strike NATS or a server: two at once
 // might leave nothing that can come to rest.
 func (n *Nemesis) DrawRound() []FaultInjection {
-	blows := []Fault{n.drawFault()}
+	blows := []Fault{n.drawFirstFault()}
 	for range n.random.IntN(3) {
 		if b := n.drawFault(); !slices.ContainsFunc(blows, func(other Fault) bool { return isExcluded(other, b) }) {
 			blows = append(blows, b)
@@ -125,16 +130,32 @@ func (n *Nemesis) DrawRound() []FaultInjection {
 
 // isExcluded reports whether two blows cannot be in one round. Besides lasting blows, this concerns stripped finalizers
 // with a wipe of the streams. If the streams are wiped before any service reads the deletion, no trace of the object is
-// left; see docs/design/reliability.md.
+// left; see docs/design/reliability.md. It also concerns blows that could start NATS while its data is replaced.
 func isExcluded(a, b Fault) bool {
-	wipes := []string{Wipe, DropStreams, DropStream, Limits, Purge}
+	wipes := []string{Wipe, DropStreams, DropStream, Limits, Purge, LoseTail}
 	return a.Name == Strip && slices.Contains(wipes, b.Name) || b.Name == Strip && slices.Contains(wipes, a.Name) ||
+		a.Name == LoseTail && startsNATS(b.Name) || b.Name == LoseTail && startsNATS(a.Name) ||
 		a.Lasting && (b.Lasting || mayStrikeNATS(b.Name)) || b.Lasting && mayStrikeNATS(a.Name)
+}
+
+// startsNATS reports whether a blow may start a NATS server.
+func startsNATS(name string) bool {
+	return slices.Contains([]string{KillServers, Wipe, WipeNode, LoseTail}, name)
 }
 
 // mayStrikeNATS reports whether a blow may take NATS away, or another part that the system needs to come to rest.
 func mayStrikeNATS(name string) bool {
 	return !slices.Contains([]string{KillServices, Pause, Restart}, name)
+}
+
+// drawFirstFault returns the next opening blow, or draws one.
+func (n *Nemesis) drawFirstFault() Fault {
+	if len(n.opening) == 0 {
+		return n.drawFault()
+	}
+	first := n.opening[0]
+	n.opening = n.opening[1:]
+	return first
 }
 
 // drawFault draws a blow by weight.

@@ -78,9 +78,26 @@ func TestUndetectableFaultsAreExcluded(t *testing.T) {
 		for _, s := range strikes {
 			struck[s.Blow] = true
 		}
+		if struck[LoseTail] && (struck[Strip] || struck[KillServers] || struck[Wipe] || struck[Restore]) {
+			t.Fatalf("round %d loses a deletion, or starts NATS meanwhile: %v", i, texts([][]FaultInjection{strikes}))
+		}
 		if struck[Strip] && (struck[Wipe] || struck[DropStreams] || struck[DropStream] || struck[Limits]) {
 			t.Fatalf("round %d strips finalizers and wipes the bus: %v", i, texts([][]FaultInjection{strikes}))
 		}
+	}
+}
+
+func TestFirstRoundsBeginWithOpeningFaults(t *testing.T) {
+	opening, _ := FaultsByName([]string{Restore, LoseTail})
+	n := New(rand.New(rand.NewPCG(7, 0)), SystemShape{Nodes: 1, Replicas: 2}, AllFaults())
+	n.BeginWith(opening)
+	for i, want := range opening {
+		if got := n.DrawRound()[0]; got.Blow != want.Name || got.Lasting != want.Lasting {
+			t.Errorf("round %d begins with %s, want %s", i, got.Blow, want.Name)
+		}
+	}
+	if len(n.DrawRound()) == 0 {
+		t.Error("the next round draws no blow")
 	}
 }
 

@@ -96,6 +96,16 @@ func (s *System) backupDir(i int) string { return s.natsDir(i) + ".backup" }
 // Backup kills all NATS servers, copies their data, and starts them.
 func (s *System) Backup() error { return s.replaceData(s.natsDir, s.backupDir) }
 
+// BackupRunning copies the data of all NATS servers as a power cut would leave it, if everything was synced until now.
+// The servers and their connections live on.
+func (s *System) BackupRunning() error {
+	for _, n := range s.Nodes {
+		n.Freeze()
+		defer n.Thaw()
+	}
+	return s.copyData(s.natsDir, s.backupDir)
+}
+
 // Restore kills all NATS servers, replaces their data by that of the last [System.Backup], and starts them.
 func (s *System) Restore() error { return s.replaceData(s.backupDir, s.natsDir) }
 
@@ -104,6 +114,14 @@ func (s *System) replaceData(from, to func(i int) string) error {
 	for _, n := range s.Nodes {
 		n.Kill()
 	}
+	if err := s.copyData(from, to); err != nil {
+		return err
+	}
+	return s.startNodes()
+}
+
+// copyData replaces one directory of each NATS server by a copy of another.
+func (s *System) copyData(from, to func(i int) string) error {
 	for i := range s.Nodes {
 		err := os.RemoveAll(to(i))
 		if err == nil {
@@ -113,7 +131,7 @@ func (s *System) replaceData(from, to func(i int) string) error {
 			return fmt.Errorf("copying the data of nats-%d: %w", i, err)
 		}
 	}
-	return s.startNodes()
+	return nil
 }
 
 // admin is the user with all rights.
