@@ -17,12 +17,8 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-const (
-	// maxConflicts bounds the attempts of one change that conflicts with another writer of the document.
-	maxConflicts = 12
-	// conflictDelay bounds the random wait between two attempts.
-	conflictDelay = 250 * time.Millisecond
-)
+// conflictDelay bounds the random wait after a conflict with another writer of the document.
+const conflictDelay = 250 * time.Millisecond
 
 // planApplier executes plans. It is the only writer to OpenSearch.
 type planApplier struct {
@@ -55,7 +51,7 @@ func (a *planApplier) applyActions(ctx context.Context, p *controller.Request[Ke
 		changes[string(o.value.GetUID())] = o.Change
 	}
 	one := func(actions []plan.Action, do func() error) error {
-		err := a.writeWithRetry(ctx, p.Key, do)
+		err := a.makeChange(ctx, p.Key, do)
 		if err == nil {
 			for _, action := range actions {
 				p.CountWrite(changes[action.For[0]])
@@ -138,23 +134,19 @@ func (a *planApplier) sendBatch(actions []plan.Action, done *applyResult, write 
 	return a.sendBatch(actions[half:], done, write)
 }
 
-// writeWithRetry makes one change. It retries while other clients write at the same time, and opens a contest if there is no
-// answer.
-func (a *planApplier) writeWithRetry(ctx context.Context, key Key, do func() error) error {
-	for attempt := 1; ; attempt++ {
-		err := do()
-		a.metrics.countWrite(key.Kind, err)
-		if errors.Is(err, search.ErrConflict) {
-			if attempt < maxConflicts && backoff.Sleep(ctx, time.Duration(rand.Int64N(int64(conflictDelay)))) {
-				continue
-			}
-			return err
-		}
-		if _, refused := errors.AsType[*search.RefusedError](err); err != nil && !refused {
-			a.contests.addUnanswered(key)
-		}
-		return err
+// makeChange makes one change, and opens a contest if there is no answer. If another client writes at the same time, the error is
+// [reconcile.ErrStale]: the same change could overwrite what that client wrote.
+func (a *planApplier) makeChange(ctx context.Context, key Key, do func() error) error {
+	err := do()
+	a.metrics.countWrite(key.Kind, err)
+	if errors.Is(err, search.ErrConflict) {
+		backoff.Sleep(ctx, time.Duration(rand.Int64N(int64(conflictDelay))))
+		return fmt.Errorf("%w: %w", reconcile.ErrStale, err)
 	}
+	if _, refused := errors.AsType[*search.RefusedError](err); err != nil && !refused {
+		a.contests.addUnanswered(key)
+	}
+	return err
 }
 
 // storeRefusal stores a refusal as the verdict of the action's objects. It reports whether err is one.

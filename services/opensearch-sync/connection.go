@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -53,6 +54,8 @@ type clusterConnection struct {
 	asking int
 	silent error
 	asked  bool
+	// answers is when the server began to answer, at first or after calls without an answer.
+	answers time.Time
 	// answered, slow and large describe the last runs; see [lanes]. alone is held by the one run with large lists.
 	answered, slow, large bool
 	alone                 sync.Mutex
@@ -81,8 +84,18 @@ func (c *clusterConnection) endRun(err error) (again bool) {
 	defer c.mu.Unlock()
 	c.asking--
 	again = c.silent != nil && err == nil
+	if again || !c.asked && err == nil {
+		c.answers = time.Now()
+	}
 	c.silent, c.asked = err, true
 	return again
+}
+
+// answersSince returns when the server began to answer.
+func (c *clusterConnection) answersSince() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.answers
 }
 
 // isSameServer reports whether other leads to the same server as c. Both must report the same UUID, and have the same URL

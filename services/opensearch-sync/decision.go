@@ -26,8 +26,8 @@ type syncInput struct {
 	unlock func()
 	// contest is how long unanswered changes may still take effect.
 	contest time.Duration
-	// young means that changes of the previous leader may still take effect.
-	young bool
+	// young is how long changes of the previous leader, or from before an outage, may still take effect.
+	young time.Duration
 	// cleanup means that the cluster is no longer declared. The run then handles only deleted objects.
 	cleanup bool
 }
@@ -74,11 +74,12 @@ func (o objectDecision) canReappear(kind plan.EntityKind, w syncInput) bool {
 	return w.contest > 0 && (kind != plan.Mappings || len(o.after) > 0)
 }
 
-// hasUncertainWrite reports whether an earlier removal may still take effect, or another write for an object that exists.
-func (d kindDecision) hasUncertainWrite(w syncInput) bool {
+// hasUncertainWrite reports whether an earlier removal may still take effect, or another write for an object that exists. There
+// is no earlier write for new objects.
+func (d kindDecision) hasUncertainWrite(w syncInput, isNew func(uid string) bool) bool {
 	return slices.ContainsFunc(w.objects, func(o declaredObject) bool {
 		is := d.decisions[string(o.value.GetUID())]
-		return is.drops || is.unseen && !o.isDeleted()
+		return (is.drops || is.unseen && !o.isDeleted()) && !isNew(string(o.value.GetUID()))
 	})
 }
 

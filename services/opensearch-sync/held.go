@@ -67,6 +67,14 @@ func (s *statusReporter) reportObjectsElsewhere(ctx context.Context, p *controll
 	})
 }
 
+// withForgetHint returns a verdict, and names the annotation if OpenSearch keeps what a deleted object has made.
+func (o declaredObject) withForgetHint(v plan.Verdict) plan.Verdict {
+	if v.Reason == plan.Reserved && o.isDeleting() {
+		v.Message += ", or leave it there by the annotation " + o.forgetAnnotation()
+	}
+	return v
+}
+
 // shouldForgetServer reports whether an object forgets what was made for it on a server.
 func (o declaredObject) shouldForgetServer(server string) bool {
 	return o.value.GetAnnotations()[opensearchv1.ForgetAnnotation] == server

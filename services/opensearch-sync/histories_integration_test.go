@@ -27,8 +27,9 @@ const (
 	roundHistories = 10
 	// maxSteps bounds a history without its first and last steps.
 	maxSteps = 4
-	// restWithin bounds the wait until the service has handled one step.
-	restWithin = 2 * time.Minute
+	// restWithin bounds the wait until the service has handled one step. A foreign definition that drops conditions can look
+	// like another controller, for which the service waits two minutes.
+	restWithin = 3 * time.Minute
 )
 
 // At rest OpenSearch holds what objects and other clients declare, and nothing else. See [expectedContent].

@@ -42,7 +42,6 @@ func toPlanObjects(objects []declaredObject, server string, p *runPasswords, gro
 		in := plan.DeclaredObject{
 			UID: uid, Source: o.value.GetAnnotations()[opensearchv1.SourceUIDAnnotation], Name: o.value.OpenSearchName(),
 			Created: o.value.GetCreationTimestamp().Time, Leaving: o.isDeleting(), Gone: o.isDeleted(),
-			Removed:  o.isDeleting() && o.value.CommonStatus().Reason == plan.UnansweredVerdict().Message,
 			Obstacle: cmp.Or(o.obstacleVerdict(groups), misreadNameObstacle(o, o.value.OpenSearchName())),
 			Adopt:    o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true", Existing: o.hadEntityBefore(server),
 			Synced: o.isConditionTrue(opensearchv1.Ready) || o.isConditionTrue(opensearchv1.OtherController), InStep: o.isSynced(server),

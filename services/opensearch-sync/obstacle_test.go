@@ -127,8 +127,12 @@ func TestUnresponsiveServerIsProbedByOneRun(t *testing.T) {
 	if _, err := (&reconciler{}).observeAndPlan(t.Context(), nil, &syncInput{to: c}, nil); !errors.Is(err, silent) {
 		t.Errorf("a second one: %v", err)
 	}
+	before := c.answersSince()
 	if !c.endRun(nil) {
 		t.Error("it answers again")
+	}
+	if !c.answersSince().After(before) || before.IsZero() {
+		t.Errorf("it answers since %s, and since %s before the outage", c.answersSince(), before)
 	}
 	for range 2 {
 		if err := c.beginRun(false); err != nil {

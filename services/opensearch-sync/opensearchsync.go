@@ -36,7 +36,7 @@ func buildApp(ctx context.Context, cfg Config, rt *service.Runtime) (service.App
 		return service.App{}, err
 	}
 	secrets, state := secretValueReader{parts.Kube}, newState(parts.View, cfg.Legacy)
-	rivals, contests := newForeignWriterDetector(time.Now, state.isLiveUID), newUncertainWrites(time.Now, cfg.Takeover.SettlingTime)
+	rivals, contests := newForeignWriterDetector(time.Now, state.isLiveUID), newUncertainWrites(time.Now, cfg.Takeover.SettlingTime, state.isLiveUID)
 	schemas := newForeignSchemas(rt.Metrics, rt.Log)
 	verifier := verify.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
 	metrics := newWriteMetrics(rt.Metrics)
@@ -50,7 +50,7 @@ func buildApp(ctx context.Context, cfg Config, rt *service.Runtime) (service.App
 		},
 		applier: &planApplier{metrics: metrics, contests: contests, batchTime: cfg.BatchTime},
 		statuses: &statusReporter{
-			writer: parts.Status, kube: parts.Kube, clear: state.markCleared, rivals: rivals, settling: cfg.Takeover.SettlingTime, schemas: schemas,
+			writer: parts.Status, kube: parts.Kube, clear: state.markCleared, rivals: rivals, schemas: schemas, recorded: contests.addFirstRecord,
 			elsewhere: func(uid string) bool { return state.isNameOwner(uid, false) },
 		},
 	}

@@ -222,7 +222,6 @@ func (r *reconciler) syncServer(ctx context.Context, p *controller.Request[Key],
 
 // syncDocument makes a document of OpenSearch match the objects. Records are written before OpenSearch, and results after it.
 func (r *reconciler) syncDocument(ctx context.Context, p *controller.Request[Key], w syncInput) error {
-	w.young = r.contests.observeTerm(p.Term())
 	known := newRunPasswords()
 	if p.Key.Kind == plan.Users && !w.cleanup {
 		var err error
@@ -239,8 +238,10 @@ func (r *reconciler) syncDocument(ctx context.Context, p *controller.Request[Key
 	if err := r.statuses.reportObjectsElsewhere(ctx, p, w); err != nil {
 		return err
 	}
-	if w.young && w.contest == 0 && decided.hasUncertainWrite(w) {
-		r.contests.addUnanswered(p.Key)
+	var since time.Time
+	since, w.young = r.contests.observeTerm(p.Term(), w.to.answersSince())
+	if w.young > 0 && w.contest == 0 && decided.hasUncertainWrite(w, func(uid string) bool { return r.contests.isRecordedSince(uid, since) }) {
+		r.contests.addUncertain(p.Key, w.young)
 		return reconcile.ErrStale
 	}
 	recorded, err := r.statuses.writeRecords(ctx, p, w, decided)

@@ -137,6 +137,9 @@ func (s *statusReporter) writeRecords(ctx context.Context, p *controller.Request
 			held.Change = now
 			_, err = s.writeRecordCopy(ctx, p, held, kept, needsFinalizer(o, is))
 		}
+		if err == nil && !o.hasRecord() {
+			s.recorded(o.Change)
+		}
 		if errors.Is(err, kube.ErrTooLarge) { // The next attempt plans without this object.
 			mu.Lock()
 			defer mu.Unlock()

@@ -1,9 +1,9 @@
 package opensearchsync
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -43,8 +43,8 @@ type statusReporter struct {
 	// rivals receives the statuses that were written, and the objects that are released.
 	rivals  *foreignWriterDetector
 	schemas *foreignSchemas
-	// settling bounds how long a call of the previous leader may still take effect.
-	settling time.Duration
+	// recorded receives the objects whose first record was written.
+	recorded func(o event.Change)
 }
 
 // reportMissingCluster reports that there is no cluster. It releases deleted objects for which nothing is in OpenSearch, and
@@ -148,11 +148,11 @@ func (s *statusReporter) writeRefusals(ctx context.Context, p *controller.Reques
 func (s *statusReporter) writeResults(ctx context.Context, p *controller.Request[Key], w syncInput, d kindDecision, done applyResult) error {
 	say := func(o declaredObject) error {
 		is := d.decisions[string(o.value.GetUID())]
-		f, verdict := requiredRecord(o, w, is), is.Verdict
+		f, verdict := requiredRecord(o, w, is), o.withForgetHint(is.Verdict)
 		no, was := done.refused[string(o.value.GetUID())]
 		switch {
-		case was && o.isDeleted():
-			p.Report(o.Change, eventv1.Outcome_OUTCOME_REJECTED, no.Message)
+		case o.isDeleted() && (was || verdict.State == opensearchv1.Error):
+			p.Report(o.Change, eventv1.Outcome_OUTCOME_REJECTED, cmp.Or(no.Message, verdict.Message))
 			return nil
 		case !was && done.undone[o.value.OpenSearchName()] && (o.isDeleted() || !o.isDeleting() && verdict.State == opensearchv1.Created):
 			// Until the new object has the entity, it belongs to the deleted one.
@@ -197,15 +197,15 @@ func (s *statusReporter) releaseDeleted(ctx context.Context, p *controller.Reque
 	if !o.isDeleted() {
 		return s.removeFinalizer(ctx, p, o, is.after)
 	}
-	left, sure := is.after, !is.canReappear(p.Key.Kind, w) && (!w.young || !is.unseen)
-	if w.young && w.contest == 0 {
+	left, sure := is.after, !is.canReappear(p.Key.Kind, w) && (w.young == 0 || !is.unseen)
+	if w.young > 0 && w.contest == 0 {
 		left = is.mayAppear
 	}
 	if sure || len(left) > 0 {
 		s.clear(o, left)
 	}
 	if !sure && w.contest == 0 {
-		p.RequeueAfter(s.settling)
+		p.RequeueAfter(w.young)
 	}
 	p.Report(o.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
 	s.rivals.forgetUID(string(o.value.GetUID()))

@@ -78,7 +78,7 @@ func TestRunInputSelectsObjectsByClusterAndServer(t *testing.T) {
 // While a change without an answer may still create something for an object, the object is neither released nor forgotten.
 func TestDeletedObjectIsKeptWhileWriteIsUncertain(t *testing.T) {
 	left := []opensearchv1.Provisioned{{Role: "logs", Users: []string{"ben"}}}
-	contested, young := syncInput{contest: 1}, syncInput{young: true}
+	contested, young := syncInput{contest: 1}, syncInput{young: 1}
 	for name, c := range map[string]struct {
 		w    syncInput
 		is   objectDecision

@@ -164,6 +164,42 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
 
+// Another client edits index permissions of a role by their positions. The role is the object's as a whole.
+func TestEditsOfIndexPermissionsAreRepaired(t *testing.T) {
+	b := newTestEnv(t)
+	b.Reflector()
+	b.connect()
+	b.serveWith(func(c *opensearchsync.Config) { c.DriftInterval = time.Second })
+	permission := func(pattern string) map[string]any {
+		return map[string]any{"indexPatterns": []any{pattern}, "allowedActions": []any{"read", "search"}, "fls": []any{"a", "b"}, "dls": `{"match_all":{}}`}
+	}
+	b.put(kinds.OpenSearchRoles(), "watchers", spec(map[string]any{"indexPermissions": []any{permission("logs-*"), permission("audit-*")}}))
+	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")
+	b.AwaitNoCalls()
+	want := b.listed("roles/watchers")
+	for name, edit := range map[string]map[string]any{
+		"more actions":   {"op": "add", "path": "/index_permissions/1/allowed_actions/-", "value": "write"},
+		"another action": {"op": "replace", "path": "/index_permissions/0/allowed_actions/0", "value": "write"},
+		"all documents":  {"op": "remove", "path": "/index_permissions/0/dls"},
+		"all fields":     {"op": "remove", "path": "/index_permissions/1/fls"},
+		"more fields":    {"op": "add", "path": "/index_permissions/0/fls/0", "value": "c"},
+		"more indexes":   {"op": "add", "path": "/index_permissions/0/index_patterns/0", "value": "*"},
+		"one more":       {"op": "add", "path": "/index_permissions/0", "value": map[string]any{"index_patterns": []string{"*"}, "allowed_actions": []string{"read"}}},
+		"one less":       {"op": "remove", "path": "/index_permissions/1"},
+	} {
+		if status, answer := b.search.RequestAsAdmin(t, http.MethodPatch, "/_plugins/_security/api/roles/watchers", []any{edit}); status != http.StatusOK {
+			t.Fatalf("%s: %d %s", name, status, answer)
+		}
+		testenv.Eventually(t, soon, func() error {
+			if got := b.listed("roles/watchers"); got != want {
+				return fmt.Errorf("%s: got %s, want %s", name, got, want)
+			}
+			return nil
+		})
+	}
+	b.remove(kinds.OpenSearchRoles(), "watchers")
+}
+
 func TestListMappingsListsDirectAndIndirectHolders(t *testing.T) {
 	b := newTestEnv(t)
 	b.Reflector()

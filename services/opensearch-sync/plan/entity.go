@@ -73,12 +73,14 @@ type Entity struct {
 	Body
 	// Guarded marks an entity that OpenSearch protects: reserved, hidden or static.
 	Guarded bool
+	// Static marks an entity that is part of OpenSearch.
+	Static bool
 }
 
 // NewEntity returns the Entity for a listed value.
 func NewEntity(listed map[string]any) Entity {
 	is := func(flag string) bool { on, _ := listed[flag].(bool); return on }
-	return Entity{Body: listed, Guarded: is("reserved") || is("hidden") || is("static")}
+	return Entity{Body: listed, Guarded: is("reserved") || is("hidden") || is("static"), Static: is("static")}
 }
 
 // KeepKnownFields returns the fields of a listed entity that matter here, because a server may send any others.

@@ -51,7 +51,7 @@ type BindingOutcome struct {
 	Verdict
 	// Before is the record that the binding must have before any write. After is the record once all writes are done.
 	Before, After map[string]MappingEntries
-	// Unseen holds the recorded entries that are neither wanted nor on the server. An earlier write may still create them.
+	// Unseen holds the recorded entries that are not on the server. An earlier write may still create them.
 	Unseen map[string]MappingEntries
 	// Seen holds the recorded entries that the server lists or has listed; see [RoleBinding].
 	Seen map[string]MappingEntries
@@ -193,7 +193,7 @@ func (m roleMapping) decideRecord(b RoleBinding, outcome *BindingOutcome, mine, 
 		putEntries(outcome.After, m.role, record)
 		return
 	}
-	unseen := record.minus(has).minus(mine).minus(b.Seen[m.role])
+	unseen := record.minus(has).minus(b.Seen[m.role])
 	before, after := record, mine
 	if m.isDeclaredBy(b) {
 		before = record.withExistingAnd(has).union(mine)
@@ -268,7 +268,7 @@ func (m roleMapping) addMappingAction(d *MappingDecision, want MappingEntries, o
 	has := m.actualEntries()
 	if m.Guarded || equalEntries(has, want) {
 		if m.Guarded && !equalEntries(has, want) {
-			m.refuseBindings(d, failedVerdict(Reserved, fmt.Sprintf("OpenSearch reserves the mapping of role %q for itself", m.role)))
+			m.refuseBindings(d)
 		}
 		return
 	}
@@ -298,11 +298,16 @@ func (m roleMapping) isRemovedBy(want MappingEntries) bool {
 	return want.isEmpty() && described == ""
 }
 
-// refuseBindings applies a verdict to all bindings that want the role, and leaves their records unchanged.
-func (m roleMapping) refuseBindings(d *MappingDecision, v Verdict) {
+// refuseBindings reports a reserved mapping to all bindings that want the role or have entries that must go. It leaves their
+// records unchanged.
+func (m roleMapping) refuseBindings(d *MappingDecision) {
 	for _, b := range m.bindings {
-		if !m.isDeclaredBy(b) {
+		v := failedVerdict(Reserved, fmt.Sprintf("OpenSearch reserves the mapping of role %q for itself", m.role))
+		switch dropped := m.hasDropped(b); {
+		case b.Elsewhere || !dropped && !m.isDeclaredBy(b):
 			continue
+		case dropped:
+			v.Message += ", with entries of this object; end the reservation in OpenSearch"
 		}
 		outcome := d.Outcomes[b.UID]
 		outcome.replaceIfWorse(&v)

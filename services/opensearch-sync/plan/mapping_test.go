@@ -20,6 +20,8 @@ type mappingSimulation struct {
 	foreign map[string]MappingEntries
 	// late holds actions without an answer that may still take effect.
 	late []Action
+	// forgotten means that the service does not know of these actions, because another leader sent them.
+	forgotten bool
 	// released holds the entries that a run has removed and that no binding has declared since, by role.
 	released map[string]MappingEntries
 }
@@ -125,7 +127,16 @@ func (w *mappingSimulation) come(comes bool, n int) {
 // pass simulates one run of the service. It is killed after some actions, and the next action gets no answer if lost is
 // true. meanwhile runs between the listing and the actions.
 func (w *mappingSimulation) pass(t *rapid.T, killed int, lost bool, meanwhile func([]Action)) (again bool) {
-	d := DecideMappings(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, len(w.late) > 0)
+	decide := func() MappingDecision {
+		return DecideMappings(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, len(w.late) > 0 && !w.forgotten)
+	}
+	d := decide()
+	for _, o := range d.Outcomes {
+		if o.Drops || len(o.Unseen) > 0 { // An action of the previous leader may take effect.
+			w.forgotten = false
+		}
+	}
+	d = decide()
 	for uid, o := range d.Outcomes {
 		b := w.bindings[uid]
 		b.Record = o.Before
@@ -136,7 +147,7 @@ func (w *mappingSimulation) pass(t *rapid.T, killed int, lost bool, meanwhile fu
 	taken := w.apply(t, d.Actions, killed)
 	if killed < len(d.Actions) {
 		if lost {
-			w.late = append(w.late, d.Actions[killed])
+			w.late, w.forgotten = append(w.late, d.Actions[killed]), false
 		}
 		return true
 	}
@@ -148,7 +159,7 @@ func (w *mappingSimulation) pass(t *rapid.T, killed int, lost bool, meanwhile fu
 	}
 	for uid, o := range d.Outcomes {
 		b := w.bindings[uid]
-		if b.Record = o.After; b.Leaving && len(w.late) == 0 {
+		if b.Record = o.After; b.Leaving && (len(w.late) == 0 || w.forgotten) {
 			delete(w.bindings, uid)
 		} else {
 			w.bindings[uid] = b
@@ -199,7 +210,7 @@ func TestDecideMappingsConvergesInRandomHistories(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			uid := fmt.Sprint("b", rapid.IntRange(0, 3).Draw(t, "binding"))
 			b, there := w.bindings[uid]
-			switch rapid.SampledFrom([]string{"write", "write", "delete", "obstacle", "outsider", "pass", "beside", "killed", "lost", "comes"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"write", "write", "delete", "obstacle", "outsider", "pass", "beside", "killed", "lost", "comes", "another leader"}).Draw(t, "step") {
 			case "write":
 				if b.Leaving {
 					break
@@ -230,6 +241,8 @@ func TestDecideMappingsConvergesInRandomHistories(t *testing.T) {
 				w.pass(t, rapid.IntRange(0, 2).Draw(t, "at"), false, nothing)
 			case "lost":
 				w.pass(t, rapid.IntRange(0, 2).Draw(t, "at"), true, nothing)
+			case "another leader":
+				w.forgotten = true
 			case "comes":
 				w.come(rapid.Bool().Draw(t, "comes"), rapid.IntRange(1, 2).Draw(t, "how many"))
 			}
@@ -331,6 +344,39 @@ func TestDecideMappingsReportsWorstVerdict(t *testing.T) {
 	d = DecideMappings([]RoleBinding{other, b}, map[string]Entity{}, map[string]bool{}, false)
 	if got := d.Outcomes["1"]; got.Reason != AndConflict {
 		t.Errorf("got %+v, want %s", got, AndConflict)
+	}
+}
+
+// OpenSearch may reserve a mapping. Entries that must go then remain, and each binding that recorded them reports it.
+func TestDecideMappingsReportsEntriesInReservedMapping(t *testing.T) {
+	anna, both := MappingEntries{Users: []string{"anna"}}, MappingEntries{Users: []string{"anna", "ben"}}
+	record := map[string]MappingEntries{"logs": both}
+	for name, c := range map[string]struct {
+		b      RoleBinding
+		has    MappingEntries
+		reason string
+		// record is the record afterwards.
+		record MappingEntries
+	}{
+		"of a deleted binding":             {RoleBinding{Leaving: true, Record: record}, both, Reserved, both},
+		"of a binding without the role":    {RoleBinding{Record: record}, both, Reserved, both},
+		"of a binding with fewer users":    {RoleBinding{Roles: []string{"logs"}, Entries: anna, Record: record}, both, Reserved, both},
+		"none of a deleted binding":        {RoleBinding{Leaving: true, Record: record}, MappingEntries{Users: []string{"kim"}}, Synced, MappingEntries{}},
+		"none of a binding that is new":    {RoleBinding{Roles: []string{"logs"}, Entries: anna}, MappingEntries{}, Reserved, MappingEntries{}},
+		"all of a binding":                 {RoleBinding{Roles: []string{"logs"}, Entries: both, Record: record}, both, Synced, both},
+		"of a binding elsewhere that goes": {RoleBinding{Leaving: true, Record: record, Elsewhere: true}, both, Synced, MappingEntries{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.b.UID = "1"
+			has := mapped(c.has)
+			has.Guarded = true
+			other := RoleBinding{UID: "2", Leaving: true, Record: map[string]MappingEntries{"logs": {Users: []string{"lee"}}}}
+			d := DecideMappings([]RoleBinding{c.b, other}, map[string]Entity{"logs": has}, map[string]bool{"logs": true}, false)
+			got := d.Outcomes["1"]
+			if got.Reason != c.reason || !equalEntries(got.After["logs"], c.record) || len(d.Actions) > 0 || d.Outcomes["2"].Reason != Synced {
+				t.Errorf("got %+v and %+v; want %s, record %+v", got, d.Actions, c.reason, c.record)
+			}
+		})
 	}
 }
 

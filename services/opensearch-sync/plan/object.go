@@ -73,8 +73,6 @@ type DeclaredObject struct {
 	// Leaving marks an object that is being deleted. Gone marks one that was deleted before its entity was removed; it
 	// is Leaving, too.
 	Leaving, Gone bool
-	// Removed marks an object that is being deleted and whose entity was removed before.
-	Removed bool
 	// Adopt lets the object take over an existing entity of the name.
 	Adopt bool
 	// Existing records whether an entity of the name existed before the object. It is nil if that was never checked.
@@ -109,7 +107,7 @@ type ObjectOutcome struct {
 	// Owns means that OpenSearch has an entity of the object, or is about to. The object must not be released before
 	// its removal.
 	Owns bool
-	// Unseen means that the object leaves and its entity is absent. An earlier write may still create the entity.
+	// Unseen means that an earlier write may still create the entity, perhaps with an earlier content.
 	Unseen bool
 }
 
@@ -171,10 +169,11 @@ func (k EntityKind) IsOwner(e Entity, o DeclaredObject) bool {
 }
 
 // isOwnEntityOf reports whether the entity belongs to o itself. Users carry the UID as an attribute. Other kinds have no mark, so
-// the record decides. For an object whose entity was removed, or may have been, the content must also be equal.
+// the record decides while the object exists: a late write may create any earlier content. For a gone object the content
+// must also be equal.
 func (n namedEntity) isOwnEntityOf(o DeclaredObject) bool {
 	if n.kind != Users {
-		return o.Existing != nil && !*o.Existing && (!o.Gone && !o.Removed || n.kind.equalBodies(o.Body, n.Body))
+		return o.Existing != nil && !*o.Existing && (!o.Gone || n.kind.equalBodies(o.Body, n.Body))
 	}
 	uid := n.attributeOf(opensearchv1.UIDAttribute)
 	return uid != "" && (uid == o.UID || uid == o.Source)
@@ -201,13 +200,8 @@ func (n namedEntity) decideEntity(d *ObjectDecision) {
 	n.sortByClaim()
 	leaving := false // The entity is about to be removed.
 	for _, o := range n.objects {
-		if !o.Leaving {
-			continue
-		}
-		d.Outcomes[o.UID] = ObjectOutcome{Verdict: SyncedVerdict(), Unseen: !n.there && (n.kind == Users || n.isOwnedBy(o))}
-		if n.there && n.isOwnedBy(o) && !n.isOwnedElsewhere() && !n.Guarded && !leaving && (!o.Gone || !n.heir) {
-			leaving = true
-			d.Actions = append(d.Actions, Action{Name: o.Name, For: []string{o.UID}})
+		if o.Leaving {
+			leaving = n.decideDeletedObject(d, o, leaving) || leaving
 		}
 	}
 	first := ""
@@ -231,6 +225,32 @@ func (n namedEntity) decideEntity(d *ObjectDecision) {
 	}
 }
 
+// decideDeletedObject decides about a deleted object. It reports whether the entity is removed for it, unless that is planned
+// already.
+func (n namedEntity) decideDeletedObject(d *ObjectDecision, o DeclaredObject, planned bool) bool {
+	owned, outcome := n.isOwnedBy(o), ObjectOutcome{Verdict: SyncedVerdict()}
+	outcome.Unseen = n.kind == Users && !n.there || n.kind != Users && owned && (!n.there || !o.Gone)
+	removes := n.there && owned && !planned && !n.isOwnedElsewhere() && (!o.Gone || !n.heir) && !n.hasSuccessor()
+	switch {
+	case !removes || n.Static: // A static entity replaces what the object made.
+		removes = false
+	case n.Guarded:
+		removes, outcome.Owns, outcome.Existing = false, true, o.Existing
+		outcome.Verdict = failedVerdict(Reserved, "OpenSearch has reserved what this object made; end the reservation in OpenSearch")
+	default:
+		d.Actions = append(d.Actions, Action{Name: o.Name, For: []string{o.UID}})
+	}
+	d.Outcomes[o.UID] = outcome
+	return removes
+}
+
+// hasSuccessor reports whether a live object has recorded the entity of a deleted one as its own, and overwrites it.
+func (n namedEntity) hasSuccessor() bool {
+	return slices.ContainsFunc(n.objects, func(o DeclaredObject) bool {
+		return !o.Leaving && !o.Elsewhere && o.Obstacle == nil && n.isOwnEntityOf(o)
+	})
+}
+
 // isOwnedElsewhere reports whether an object of another cluster object has the entity, or claims the name.
 func (n namedEntity) isOwnedElsewhere() bool {
 	return slices.ContainsFunc(n.objects, func(o DeclaredObject) bool { return o.Elsewhere && n.isOwnedBy(o) })
@@ -241,7 +261,7 @@ func (n namedEntity) decideLiveObject(d *ObjectDecision, o DeclaredObject) {
 	owns := n.isOwnedBy(o)
 	switch {
 	case n.there && n.Guarded:
-		d.Outcomes[o.UID] = n.protectedEntityOutcome()
+		d.Outcomes[o.UID] = n.protectedEntityOutcome(o)
 		return
 	case n.there && !owns && !o.Adopt:
 		d.Outcomes[o.UID] = n.foreignEntityOutcome()
@@ -256,7 +276,7 @@ func (n namedEntity) decideLiveObject(d *ObjectDecision, o DeclaredObject) {
 		d.Outcomes[o.UID] = ObjectOutcome{Owns: true, Verdict: OverwrittenVerdict()}
 		return
 	}
-	outcome := ObjectOutcome{Verdict: SyncedVerdict(), Owns: true}
+	outcome := ObjectOutcome{Verdict: SyncedVerdict(), Owns: true, Unseen: owns && !n.there}
 	if o.PasswordMissing != nil { // Revocations must not wait for the password.
 		outcome.Verdict, o = *o.PasswordMissing, o.WithExistingPassword(n.Entity)
 	}
@@ -357,13 +377,17 @@ func OverwrittenVerdict() Verdict {
 		"another controller has written the user since: stop one of the two, or annotate the object with "+opensearchv1.AdoptAnnotation+"=true")
 }
 
-func (n namedEntity) protectedEntityOutcome() ObjectOutcome {
-	if n.kind == Users {
-		return ObjectOutcome{Verdict: failedVerdict(Reserved, "OpenSearch reserves the user for itself: choose another name")}
-	}
-	return ObjectOutcome{Existing: new(true), Verdict: Verdict{
+func (n namedEntity) protectedEntityOutcome(o DeclaredObject) ObjectOutcome {
+	outcome := ObjectOutcome{Existing: new(true), Verdict: Verdict{
 		State: opensearchv1.Ignored, Reason: Reserved, Message: "it is reserved by OpenSearch and not changed; choose another name",
 	}}
+	if n.kind == Users {
+		outcome = ObjectOutcome{Verdict: failedVerdict(Reserved, "OpenSearch reserves the user for itself: choose another name")}
+	}
+	if n.isOwnedBy(o) && !n.Static { // It may have become reserved. The deletion must still find it.
+		outcome.Existing, outcome.Owns = o.Existing, true
+	}
+	return outcome
 }
 
 func (n namedEntity) foreignEntityOutcome() ObjectOutcome {

@@ -150,8 +150,10 @@ func TestDecideObjectsKeepsDeletedObjectWhileWriteIsUncertain(t *testing.T) {
 	leaving := DeclaredObject{UID: "u", Name: "logs", Leaving: true}
 	recorded := leaving
 	recorded.Existing = new(false)
-	forced := leaving
+	forced, forcedRole, live := leaving, recorded, recorded
 	withoutObject(&forced)
+	withoutObject(&forcedRole)
+	forcedRole.Body, live.Body, live.Leaving = Body{"cluster_permissions": []any{"x"}}, Body{}, false
 	there := NewEntity(map[string]any{"cluster_permissions": []any{"x"}})
 	for name, c := range map[string]struct {
 		kind EntityKind
@@ -164,7 +166,11 @@ func TestDecideObjectsKeepsDeletedObjectWhileWriteIsUncertain(t *testing.T) {
 		"a user who is gone":            {Users, forced, nil, true},
 		"a user who stays":              {Users, DeclaredObject{UID: "u", Name: "logs", Body: Body{}}, nil, false},
 		"a role":                        {Roles, recorded, nil, true},
-		"a role that was there":         {Roles, recorded, map[string]Entity{"logs": there}, false},
+		"a role that was there":         {Roles, recorded, map[string]Entity{"logs": there}, true},
+		"a role that was there, forced": {Roles, forcedRole, map[string]Entity{"logs": there}, false},
+		"a role that stays":             {Roles, live, nil, true},
+		"a role that stays, and is":     {Roles, live, map[string]Entity{"logs": there}, false},
+		"a role that is new":            {Roles, DeclaredObject{UID: "u", Name: "logs", Body: Body{}}, nil, false},
 		"a role that was never written": {Roles, leaving, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -310,13 +316,56 @@ func TestPlanObjectsLetsAdopterComeFirst(t *testing.T) {
 	}
 }
 
-// An earlier write can only create what the object declares.
-func TestPlanObjectsLeavesEntityCreatedAfterRemoval(t *testing.T) {
-	o := DeclaredObject{UID: "1", Name: "anna", Leaving: true, Removed: true, Existing: new(false), Body: Body{"description": "ours"}}
-	for text, want := range map[string]int{"ours": 1, "theirs": 0} {
-		actual := map[string]Entity{"anna": NewEntity(map[string]any{"description": text})}
-		if d := DecideObjects(Tenants, []DeclaredObject{o}, actual); len(d.Actions) != want {
-			t.Errorf("%s: got %+v, want %d actions", text, d.Actions, want)
-		}
+// A late write may create an earlier content. The name belongs to an object until the object is gone.
+func TestDecideObjectsRemovesEarlierContentOfDeletedObject(t *testing.T) {
+	leaving := DeclaredObject{UID: "1", Name: "anna", Leaving: true, Existing: new(false), Body: Body{"description": "now"}}
+	forced, heir, hindered := leaving, leaving, leaving
+	forced.Gone = true
+	heir.UID, heir.Leaving = "2", false
+	hindered.UID, hindered.Leaving, hindered.Obstacle = "2", false, new(failedVerdict(Invalid, ""))
+	for name, c := range map[string]struct {
+		objects []DeclaredObject
+		want    string
+	}{
+		"held":                              {[]DeclaredObject{leaving}, "remove"},
+		"gone by force":                     {[]DeclaredObject{forced}, ""},
+		"held, and another one has written": {[]DeclaredObject{leaving, heir}, "add"},
+		"held, and the other one may not":   {[]DeclaredObject{leaving, hindered}, "remove"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			actual := map[string]Entity{"anna": NewEntity(map[string]any{"description": "earlier"})}
+			if d := DecideObjects(Tenants, c.objects, actual); verbs(d.Actions, "anna") != c.want {
+				t.Errorf("got %+v, want %q", d.Actions, c.want)
+			}
+		})
+	}
+}
+
+// OpenSearch may reserve what an object has made. Its deletion must not be reported as done.
+func TestDecideObjectsReportsReservedEntityOfDeletedObject(t *testing.T) {
+	role := DeclaredObject{UID: "u", Name: "anna", Leaving: true, Existing: new(false), Body: Body{"cluster_permissions": []any{"x"}}}
+	reserved := func(e Entity) Entity { e.Guarded = true; return e }
+	for name, c := range map[string]struct {
+		kind EntityKind
+		o    DeclaredObject
+		has  Entity
+		want string
+	}{
+		"a role":                 {Roles, role, reserved(Entity{Body: role.Body}), Reserved},
+		"a role that was edited": {Roles, role, reserved(Entity{Body: Body{"cluster_permissions": []any{"y"}}}), Reserved},
+		"a static role":          {Roles, role, reserved(Entity{Body: role.Body, Static: true}), Synced},
+		"a user":                 {Users, user("u", func(o *DeclaredObject) { o.Leaving = true }), reserved(listedUser(owned("u", "tag"))), Reserved},
+		"a user of another":      {Users, user("u", func(o *DeclaredObject) { o.Leaving = true }), reserved(listedUser(owned("v", "tag"))), Synced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := DecideObjects(c.kind, []DeclaredObject{c.o}, map[string]Entity{"anna": c.has})
+			if got := d.Outcomes["u"]; got.Reason != c.want || got.Owns != (c.want == Reserved) || len(d.Actions) > 0 {
+				t.Errorf("got %+v, %+v; want %s and no action", got, d.Actions, c.want)
+			}
+			c.o.Leaving = false
+			if got := DecideObjects(c.kind, []DeclaredObject{c.o}, map[string]Entity{"anna": c.has}).Outcomes["u"]; got.Owns != (c.want == Reserved) {
+				t.Errorf("got %+v while the object lives, want it to own the entity: %t", got, c.want == Reserved)
+			}
+		})
 	}
 }

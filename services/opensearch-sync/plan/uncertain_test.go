@@ -16,12 +16,14 @@ func TestDecideMappingsKeepsRecordWhileUncertain(t *testing.T) {
 		// doubt means that an earlier write may still take effect.
 		doubt bool
 	}{
+		"what is wanted is not there":       {RoleBinding{Entries: is, Record: map[string]MappingEntries{"logs": is}}, MappingEntries{}, false, is, is, Synced, true},
+		"what is wanted is there":           {RoleBinding{Entries: is, Record: map[string]MappingEntries{"logs": is}}, is, false, is, is, Synced, false},
 		"nothing is":                        {RoleBinding{Entries: is, Record: map[string]MappingEntries{"logs": was}}, is, false, is, is, Synced, true},
 		"some entries are":                  {RoleBinding{Entries: is, Record: map[string]MappingEntries{"logs": was}}, is, true, is, was, Synced, true},
 		"they are there, and go":            {RoleBinding{Entries: is, Record: map[string]MappingEntries{"logs": was}}, was, true, is, is, Synced, true},
 		"a list is that may come":           {RoleBinding{Entries: next, Record: map[string]MappingEntries{"logs": was}}, is, true, is, was, Writing, true},
-		"the list that may come is wanted":  {RoleBinding{Entries: was, Record: map[string]MappingEntries{"logs": was}}, is, true, is, was, Writing, false},
-		"the mapping that may come":         {RoleBinding{Entries: is, Record: map[string]MappingEntries{"logs": is}}, MappingEntries{}, true, MappingEntries{}, is, Writing, false},
+		"the list that may come is wanted":  {RoleBinding{Entries: was, Record: map[string]MappingEntries{"logs": was}}, is, true, is, was, Writing, true},
+		"the mapping that may come":         {RoleBinding{Entries: is, Record: map[string]MappingEntries{"logs": is}}, MappingEntries{}, true, MappingEntries{}, is, Writing, true},
 		"whose binding is new":              {RoleBinding{Entries: was}, is, true, is, MappingEntries{}, Writing, false},
 		"whose binding leaves":              {RoleBinding{Leaving: true, Record: map[string]MappingEntries{"logs": is}}, is, true, MappingEntries{}, MappingEntries{}, Synced, true},
 		"whose binding leaves, and some":    {RoleBinding{Leaving: true, Record: map[string]MappingEntries{"logs": was}}, is, true, MappingEntries{}, MappingEntries{Users: []string{"ben"}, And: was.And}, Synced, true},

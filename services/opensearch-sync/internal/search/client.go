@@ -86,10 +86,9 @@ func New(s ConnectionSettings) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{listing: make(chan struct{}, 1)}
-	c.transport = &http.Transport{
+	c.transport = &http.Transport{ // It has no HTTP/2, so that a request that is given up closes its connection.
 		DialContext: c.dialFunc(&net.Dialer{Timeout: dialTimeout, ControlContext: s.checkAddress}), TLSClientConfig: secured,
-		TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
-		ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
+		TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: maxHeader,
 	}
 	var through http.RoundTripper = c.transport
 	if s.Guard != nil {
@@ -106,14 +105,19 @@ func New(s ConnectionSettings) (*Client, error) {
 	return c, nil
 }
 
-// dialFunc returns a dial function that drops the known identity with each new connection.
+// dialFunc returns a dial function that drops the known identity with each new connection. A closed connection delivers no
+// rest of a request: a change that was given up must not take effect after a long outage.
 func (c *Client) dialFunc(dialer *net.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c.mu.Lock()
 		c.identity = ClusterIdentity{}
 		c.dialed++
 		c.mu.Unlock()
-		return dialer.DialContext(ctx, network, address)
+		connection, err := dialer.DialContext(ctx, network, address)
+		if tcp, is := connection.(*net.TCPConn); is {
+			_ = tcp.SetLinger(0) // It fails only for a connection that is broken already.
+		}
+		return connection, err
 	}
 }
 

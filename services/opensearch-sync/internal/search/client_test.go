@@ -2,15 +2,18 @@ package search
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -152,6 +155,46 @@ func TestIdentifyRepeatsForNewConnection(t *testing.T) {
 		if got, err := c.ClusterUUID(t.Context()); err != nil || got != want {
 			t.Errorf("it is %s, %v; want %s", got, err, want)
 		}
+	}
+}
+
+// A network or server that stalls must not receive the rest of a change after the client has given up.
+func TestGivenUpChangeIsNotDeliveredLater(t *testing.T) {
+	begun, gaveUp, read := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-gaveUp
+		_, err := io.Copy(io.Discard, r.Body)
+		read <- err
+	}))
+	small := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error { // The kernel of the client then holds most of the change.
+		return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) })
+	}}
+	listener, err := small.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Listener.Close() // The small one replaces it.
+	server.Listener, server.EnableHTTP2 = listener, true
+	server.StartTLS()
+	defer server.Close()
+	c, err := New(ConnectionSettings{URL: server.URL, Insecure: true, User: "admin", Password: "b", Local: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		cancel()
+	}()
+	large := plan.Action{Name: "a", Body: plan.Body{"description": strings.Repeat("x", 16<<10)}}
+	if err := c.PatchEntities(ctx, plan.Tenants, []plan.Action{large}); !fault.IsUnavailable(err) {
+		t.Errorf("got %v, want no answer", err)
+	}
+	close(gaveUp)
+	if err := <-read; err == nil {
+		t.Error("the server has received the whole change")
 	}
 }
 
@@ -315,7 +358,7 @@ func TestListRefusesTruncatedAnswer(t *testing.T) {
 		}
 	}
 	all, err := lists(t, func(w io.Writer) { fmt.Fprint(w, `{"_meta":{},"a":{"cluster_permissions":["x"],"other":{}}} `) }).List(t.Context(), plan.Roles, NewAllowance(true))
-	if err != nil || fmt.Sprint(all) != "map[a:{map[cluster_permissions:[x]] false}]" {
+	if err != nil || fmt.Sprint(all) != "map[a:{map[cluster_permissions:[x]] false false}]" {
 		t.Errorf("got %v, %v", all, err)
 	}
 	// One text does not count as many values, whatever it contains.
