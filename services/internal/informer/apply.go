@@ -78,7 +78,7 @@ func (v *Informer) compareWithFeed(c event.Change) (isAhead, isEarlier bool) {
 // that cannot be read or decoded. It stores nothing.
 func (v *Informer) checkDecodable(ctx context.Context, c event.Change) error {
 	t, isNewer, ok := v.tableForChange(c)
-	if !ok || !isNewer || !v.followsCluster(c) {
+	if !ok || !isNewer || !v.hasClusterOf(c) {
 		return v.missingTableErr(c, ok)
 	}
 	if c.Omitted && !c.Deleted {
@@ -94,8 +94,8 @@ func (v *Informer) checkDecodable(ctx context.Context, c event.Change) error {
 	return nil
 }
 
-// followsCluster reports whether the informer holds the objects of a change's cluster.
-func (v *Informer) followsCluster(c event.Change) bool {
+// hasClusterOf reports whether the informer holds the objects of a change's cluster.
+func (v *Informer) hasClusterOf(c event.Change) bool {
 	return v.cfg.Cluster == "" || v.cfg.Cluster == c.Key.Cluster
 }
 
@@ -112,7 +112,7 @@ func (v *Informer) applyInLoad(ctx context.Context, c event.Change, number uint6
 	if !ok {
 		return v.missingTableErr(c, ok)
 	}
-	if !newer || !v.followsCluster(c) {
+	if !newer || !v.hasClusterOf(c) {
 		return nil
 	}
 	load, sequence := strconv.FormatUint(number, 10), strconv.FormatUint(c.Sequence, 10)

@@ -134,12 +134,12 @@ func (n *Nemesis) DrawRound() []FaultInjection {
 func isExcluded(a, b Fault) bool {
 	wipes := []string{Wipe, DropStreams, DropStream, Limits, Purge, LoseTail}
 	return a.Name == Strip && slices.Contains(wipes, b.Name) || b.Name == Strip && slices.Contains(wipes, a.Name) ||
-		a.Name == LoseTail && startsNATS(b.Name) || b.Name == LoseTail && startsNATS(a.Name) ||
+		a.Name == LoseTail && mayStartNATS(b.Name) || b.Name == LoseTail && mayStartNATS(a.Name) ||
 		a.Lasting && (b.Lasting || mayStrikeNATS(b.Name)) || b.Lasting && mayStrikeNATS(a.Name)
 }
 
-// startsNATS reports whether a blow may start a NATS server.
-func startsNATS(name string) bool {
+// mayStartNATS reports whether a blow may start a NATS server.
+func mayStartNATS(name string) bool {
 	return slices.Contains([]string{KillServers, Wipe, WipeNode, LoseTail}, name)
 }
 

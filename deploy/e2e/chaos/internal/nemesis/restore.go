@@ -37,7 +37,7 @@ func drawRestore(r *rand.Rand, _ SystemShape) FaultInjection {
 	return FaultInjection{
 		Text: "a backup, " + rewind.text,
 		Do: func(_ context.Context, t *FaultTarget) (func() error, error) {
-			return func() error { return rewind.restore(t) }, t.System.Backup()
+			return func() error { return rewind.restoreBackup(t) }, t.System.Backup()
 		},
 	}
 }
@@ -49,7 +49,7 @@ func drawLoseTail(r *rand.Rand, _ SystemShape) FaultInjection {
 	return FaultInjection{
 		Text: fmt.Sprintf("of %s, %s", tail, rewind.text), For: tail,
 		Do: func(_ context.Context, t *FaultTarget) (func() error, error) {
-			return func() error { return rewind.restore(t) }, t.System.BackupRunning()
+			return func() error { return rewind.restoreBackup(t) }, t.System.BackupRunning()
 		},
 	}
 }
@@ -73,8 +73,8 @@ func drawRewind(r *rand.Rand) streamRewind {
 	}
 }
 
-// restore restores the last backup and kills every consumer.
-func (w streamRewind) restore(t *FaultTarget) error {
+// restoreBackup restores the last backup and kills every consumer.
+func (w streamRewind) restoreBackup(t *FaultTarget) error {
 	watchers, consumers := t.watchersAndConsumers()
 	if w.watcherDown {
 		killProcesses(watchers)
