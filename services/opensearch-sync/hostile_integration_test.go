@@ -177,7 +177,7 @@ func TestUntrustedServerDoesNotReceiveRequests(t *testing.T) {
 	b.serve()
 	b.user("anna")
 	to(authorityOf("wrong"))
-	b.state(kinds.OpenSearchUsers(), "anna", "PENDING", "no answer")
+	b.state(kinds.OpenSearchUsers(), "anna", "PENDING", "does not answer")
 	to(map[string]any{})
 	b.state(kinds.OpenSearchUsers(), "anna", "PENDING", "there is no CA")
 	if calls := b.search.CallsByOp(); len(calls) > 0 {

@@ -268,7 +268,7 @@ func TestUnreachableClusterDoesNotBlockOthers(t *testing.T) {
 	}
 	b.put(kinds.OpenSearchUsers(), "lost", in("dead"))
 	b.serve()
-	b.state(kinds.OpenSearchUsers(), "lost", "PENDING", "no answer")
+	b.state(kinds.OpenSearchUsers(), "lost", "PENDING", "does not answer")
 	b.put(kinds.OpenSearchUsers(), "anna", in(cluster))
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	b.login("anna", first, http.StatusOK)

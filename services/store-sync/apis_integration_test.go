@@ -180,6 +180,7 @@ func TestDiscoveryRefreshesAfterDefinitionChangesOnly(t *testing.T) {
 	b.serve(ordinary("ui.platform-mesh.io/v1alpha1"), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.await("demo", "ModelSynced=True/Merged")
+	b.AwaitCaughtUp(topology.StoreSync) // AwaitNoCalls does not wait for reads.
 	b.AwaitNoCalls()
 	asked := b.Kube.CallsByOp()
 	b.RequestResync(topology.StoreSync)
