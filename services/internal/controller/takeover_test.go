@@ -76,14 +76,7 @@ func TestPassIsFencedInLaterTerm(t *testing.T) {
 		b.repin()
 		b.publish("b", "h", 2)
 		eventually(t, func() error { return replica.ran("h", 1) }) // In the term that began with this message.
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, api.URL, http.NoBody)
-		if err != nil {
-			return err
-		}
-		answer, err := elector.FenceTransport(http.DefaultTransport).RoundTrip(r)
-		if err == nil {
-			err = answer.Body.Close()
-		}
+		err := postFenced(ctx, elector, api.URL)
 		refused <- err
 		return err
 	})
@@ -366,14 +359,7 @@ func TestPassIsFencedAfterInformerReload(t *testing.T) {
 			if reload {
 				b.reload(replica)
 			}
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, api.URL, http.NoBody)
-			if err != nil {
-				return err
-			}
-			answer, err := elector.FenceTransport(http.DefaultTransport).RoundTrip(r)
-			if err == nil {
-				err = answer.Body.Close()
-			}
+			err := postFenced(ctx, elector, api.URL)
 			result <- err
 			return err
 		})
@@ -398,4 +384,17 @@ func (b *testStreams) reload(replica *runningEngine) {
 	})
 	b.snapshot(1)
 	eventually(b.t, replica.view.IncompleteErr)
+}
+
+// postFenced sends a POST request through the fence of an elector.
+func postFenced(ctx context.Context, elector *leader.Elector, url string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := elector.FenceTransport(http.DefaultTransport).RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
 }

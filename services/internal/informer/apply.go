@@ -23,10 +23,10 @@ func (v *Informer) Apply(ctx context.Context, c event.Change) error {
 	return v.applyInLoad(ctx, c, v.loads.Load(), func() bool { return true })
 }
 
-// errEarlierLife means that a message has a sequence which the stream has not reached again. The stream was restored
-// from a backup, and the message was delivered before. Or the clock of the server went back; then the message comes
-// again.
-var errEarlierLife = errors.New("the stream holds no such message, or has not sent it to the view")
+// errEarlierLife means that a message was delivered before the stream was restored from a backup: the restored stream
+// has not reached its sequence yet. The error also occurs if the clock of the server went back. Then the server
+// delivers the message again.
+var errEarlierLife = errors.New("the stream holds no such message, or has not sent it to the informer")
 
 // ApplyDelivery does the same as [Informer.Apply] for a change that the service's own consumer received. Such a message
 // may be older than the present load: it waited in this process while the stream was restored from a backup. Its
@@ -60,7 +60,7 @@ func (v *Informer) awaitLoadEnd(ctx context.Context) (load uint64, err error) {
 			return load, nil
 		}
 		if !backoff.Sleep(ctx, loadPollInterval) {
-			return 0, fault.Unavailable(fmt.Errorf("wait for the view: %w", ctx.Err()))
+			return 0, fault.Unavailable(fmt.Errorf("wait for the end of a load: %w", ctx.Err()))
 		}
 	}
 }

@@ -105,8 +105,8 @@ func New(s ConnectionSettings) (*Client, error) {
 	return c, nil
 }
 
-// dialFunc returns a dial function that drops the known identity with each new connection. A closed connection delivers no
-// rest of a request: a change that was given up must not take effect after a long outage.
+// dialFunc returns a dial function that drops the known identity with each new connection. Closing a connection discards
+// what was not sent yet, so a change that was given up does not take effect after a long outage.
 func (c *Client) dialFunc(dialer *net.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c.mu.Lock()
