@@ -33,7 +33,7 @@ type AccessRequest struct {
 
 // Reasons for no opinion.
 var (
-	errMasters = errors.New("Entail does not decide requests of the group system:masters")
+	errMasters = errors.New("requests of the group system:masters are not decided by Entail")
 	errNobody  = errors.New("user UID is required: this request has neither that nor a name")
 	errNoUID   = errors.New("user UID is required: the authenticator gives none, and --subject=uid does not accept names")
 )
@@ -44,7 +44,7 @@ func (r *Review) ToAccessRequest(rules *TrustRules, project string) (AccessReque
 	case slices.Contains(r.Groups, "system:masters"):
 		return AccessRequest{}, errMasters
 	case r.Resource == nil:
-		return AccessRequest{}, fmt.Errorf("Entail does not decide requests for paths such as %q", r.NonResource.Path)
+		return AccessRequest{}, fmt.Errorf("requests for paths such as %q are not decided by Entail", r.NonResource.Path)
 	case r.UID == "" && r.User == "":
 		return AccessRequest{}, errNobody
 	}
